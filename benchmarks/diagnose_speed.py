@@ -115,7 +115,7 @@ def programs(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
     ours = [sys.executable, "-m", "envtune", "diagnose", "--no-check"]
     found = {
         "envtune diagnose": (ours, {}),
-        "envtune diagnose, pure Python": (ours, {"PYTHONPATH": str(folder / "no")}),
+        "envtune diagnose, pure Python": (ours, {"PYTHONPATH": os.pathsep.join([str(folder / "no"), *sys.path[1:]])}),
     }
     (folder / "no").mkdir()
     (folder / "no" / "hyperscan.py").write_text(NO_HYPERSCAN, "utf-8")

@@ -4,6 +4,7 @@
     +-- CatalogError        a YAML file is wrong: every diagnostic with file:line:column (exit 2)
     +-- SnapshotError       a snapshot is malformed or hostile, with the member's name (exit 2)
     +-- UsageError          an option names something that does not exist (exit 2)
+    |   +-- MissingPackageError   a Python package is not installed (exit 2)
     +-- HostError           reading the host failed; probes let these pass, the engine turns them into outcomes
     |   +-- Missing         the path or command is not there
     |   +-- Denied          the right to read it is missing
@@ -24,7 +25,10 @@ handles a live kernel and a recorded host with the same `except OSError`.
 from __future__ import annotations
 
 import errno
+import importlib
 import os
+import shlex
+import sys
 from typing import Mapping, Optional, Sequence, Union
 
 from envtune.messages import N_, Joined, Literal, Message, Text
@@ -74,6 +78,46 @@ class UsageError(EnvtuneError):
     """The command line names something that does not exist."""
 
 
+# What others wrote, by the name that is imported: the package, and the extra of envtune that installs it.
+PACKAGES: Mapping[str, tuple[str, str]] = {
+    "ClusterShell": ("ClusterShell", "fleet"),
+    "distro": ("distro", ""),
+    "jinja2": ("Jinja2", "html"),
+    "markupsafe": ("MarkupSafe", "html"),
+    "packaging": ("packaging", ""),
+    "psutil": ("psutil", ""),
+    "typer": ("typer", ""),
+    "yaml": ("PyYAML", ""),
+}
+
+
+class MissingPackageError(UsageError):
+    """A Python package is not installed; the message names it, and the command that installs it."""
+
+    def __init__(self, module: str) -> None:
+        package, extra = PACKAGES[module]
+        from_archive = not os.path.isdir(os.path.dirname(os.path.abspath(__file__)))  # pip knows no envtune then
+        wanted = package if from_archive or not extra else f"envtune[{extra}]"
+        command = shlex.join([sys.executable or "python3", "-m", "pip", "install", wanted])
+        super().__init__(
+            Message("the Python package {package} is missing; install it: {command}", package=package, command=command)
+        )
+
+
+def require_package(module: str) -> None:
+    """Raise MissingPackageError where what is imported by that name is not installed."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        raise MissingPackageError(module) from None
+
+
+def missing_package(error: BaseException) -> Optional[MissingPackageError]:
+    """Return the error to report where an import failed because a package of PACKAGES is not installed, else None."""
+    module = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return MissingPackageError(module) if module in PACKAGES else None
+
+
 class PlanError(EnvtuneError):
     """A plan cannot be trusted, understood or carried out here; `member` says which part of it."""
 
@@ -93,6 +137,9 @@ class HostError(EnvtuneError, OSError):
 
 class Missing(HostError, FileNotFoundError):
     """Not there."""
+
+
+NO_COMMAND = "command not found"
 
 
 class Denied(HostError, PermissionError):
@@ -150,11 +197,19 @@ class Undetermined(Verdict):
         self.needs_privilege = needs_privilege
 
 
+NOT_RECORDED = N_("{path} is not in the snapshot")
+
+
+def is_not_recorded(reason: Text) -> bool:
+    """Return whether something is unknown only because the snapshot does not hold it."""
+    return isinstance(reason, Message) and reason.template == NOT_RECORDED
+
+
 def host_error_text(error: HostError) -> Text:
     """Return what a host error means, in words a person can act on."""
     path = error.path
     if isinstance(error, Missing):
-        return Message("{path} does not exist", path=path)
+        return _missing_text(error)
     if isinstance(error, Denied) and error.detail:
         return Message("{command} was not run: others can change {place}", command=path, place=error.detail)
     if isinstance(error, Denied):
@@ -164,10 +219,16 @@ def host_error_text(error: HostError) -> Text:
     if isinstance(error, NotRecorded) and error.detail == BEGINNING_ONLY:
         return Message("only the beginning of {path} is in the snapshot", path=path)
     if isinstance(error, NotRecorded):
-        return Message("{path} is not in the snapshot", path=path)
+        return Message(NOT_RECORDED, path=path)
     if isinstance(error, Elsewhere):
         return Message("{path} is on the job's host, which was not read", path=path)
     return Message("{path} cannot be parsed: {detail}", path=path, detail=error.detail)
+
+
+def _missing_text(error: Missing) -> Text:
+    if error.detail == NO_COMMAND:
+        return Message("{command} not found", command=error.path.split(" ")[0])
+    return Message("{path} does not exist", path=error.path)
 
 
 def long_number_text(error: NumberTooLongError) -> Text:

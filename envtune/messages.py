@@ -141,11 +141,22 @@ def alternatives(parts: Iterable[Text | str]) -> Text:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return at most three known names that look like `word`, the best first; letter case does not count."""
-    import difflib
+    """Return at most three known names that look like `word`, the best first; letter case does not count.
 
-    by_lower = {name.lower(): name for name in known}
-    return [by_lower[low] for low in difflib.get_close_matches(word.lower(), by_lower, 3, 0.6)]
+    For an id that does not exist these are ids with the same letters, for the beginning of a name or a short form of it
+    (`md` for markdown) that name.
+    """
+    import difflib
+    import re
+
+    by_lower, low = {name.lower(): name for name in known}, word.lower()
+    letters = re.fullmatch("([a-z]+)[0-9]+", low)
+    alike = [name for name in by_lower if letters and re.fullmatch(f"{letters[1]}[0-9]+", name)]
+    found = difflib.get_close_matches(low, alike or by_lower, 3, 0.0 if alike else 0.6)
+    if not found and len(low) > 1:
+        form = re.compile(".*".join(map(re.escape, low)) if len(low) < 4 else re.escape(low))
+        found = sorted(filter(form.match, by_lower), key=len)[:3]
+    return [by_lower[name] for name in found]
 
 
 @cache

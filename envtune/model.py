@@ -153,6 +153,7 @@ class Check(NamedTuple):
     note: bool = False  # what it finds is worth knowing and no problem
     covers: tuple[Covered, ...] = ()
     expected: Optional[Text] = None  # the expectation in words, where its values are the probe's own (true, match)
+    note_when: Mapping[str, Any] = {}  # facts of hosts on which it is a note; in a finding, `note` says whether it is
 
     @property
     def family(self) -> str:
@@ -395,6 +396,7 @@ class Report(NamedTuple):
     policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
     snapshot: str = ""  # of a recorded host: the file, as it was named
+    elsewhere: tuple[str, ...] = ()  # further ones that it would fix as root, or on the host itself
 
 
 class FixOptions(NamedTuple):

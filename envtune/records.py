@@ -20,7 +20,22 @@ else:
     from types import CodeType, FunctionType
 
     _SPACE = {"_new": tuple.__new__, "__builtins__": {}}
-    _codes: dict[int, CodeType] = {}  # number of fields -> code of a `__new__` whose arguments have no names yet
+    _new = tuple.__new__
+    # A `__new__` for each number of fields, whose arguments have no names yet: the usual ones are compiled beforehand.
+    _USUAL = (
+        lambda _cls, a: _new(_cls, (a,)),
+        lambda _cls, a, b: _new(_cls, (a, b)),
+        lambda _cls, a, b, c: _new(_cls, (a, b, c)),
+        lambda _cls, a, b, c, d: _new(_cls, (a, b, c, d)),
+        lambda _cls, a, b, c, d, e: _new(_cls, (a, b, c, d, e)),
+        lambda _cls, a, b, c, d, e, f: _new(_cls, (a, b, c, d, e, f)),
+        lambda _cls, a, b, c, d, e, f, g: _new(_cls, (a, b, c, d, e, f, g)),
+        lambda _cls, a, b, c, d, e, f, g, h: _new(_cls, (a, b, c, d, e, f, g, h)),
+        lambda _cls, a, b, c, d, e, f, g, h, i: _new(_cls, (a, b, c, d, e, f, g, h, i)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j: _new(_cls, (a, b, c, d, e, f, g, h, i, j)),
+        lambda _cls, a, b, c, d, e, f, g, h, i, j, k: _new(_cls, (a, b, c, d, e, f, g, h, i, j, k)),
+    )
+    _codes: dict[int, CodeType] = {number: made.__code__ for number, made in enumerate(_USUAL, 1)}
 
     class _Record:
         """The methods of all records; what they do is what those of collections.namedtuple do."""

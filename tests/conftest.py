@@ -6,11 +6,14 @@ import gc
 import importlib
 import os
 import signal
+from functools import cache
 from typing import Any, Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from envtune.catalog import layers
+from envtune.cli.app import LazyGroup
 from tests.helpers.stores import close_stores
 
 # How long a busy machine takes to draw an example or to run one says nothing about what is tested. `make test` tries
@@ -67,6 +70,32 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests in several processes are no runs on one host, nor are those of fixtures of whole modules."""
     os.environ["ENVTUNE_HOST_LOCK"] = str(tmp_path_factory.getbasetemp() / "envtune.lock")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shipped_files_are_looked_at_once() -> None:
+    """No test writes the catalogue or the code of this checkout, and each load would look at their 600 files again."""
+    sources, code_files = layers.sources, layers.code_files
+    shipped = str(layers.data_root())
+    own_sources = cache(lambda: sources(layers.Layer(shipped, own=True)))
+    own_code = cache(lambda package, compiled: code_files())  # a test may have others
+    layers.sources = lambda layer: own_sources() if layer == layers.Layer(shipped, own=True) else sources(layer)
+    layers.code_files = lambda: own_code(layers.PACKAGE, layers.COMPILED)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _verbs_are_built_once() -> None:
+    """A thousand tests call the program, and for each call typer makes a command of a function's signature."""
+    build = LazyGroup.get_command
+    built: dict[Any, Any] = {}
+
+    def get_command(self: LazyGroup, context: Any, name: str) -> Any:
+        key = (tuple(self.verbs.items()), name, context.obj)
+        if self.known is not None or key not in built:  # what is known is of the line that a shell completes
+            built[key] = build(self, context, name)
+        return built[key]
+
+    LazyGroup.get_command = get_command
 
 
 @pytest.fixture(autouse=True)

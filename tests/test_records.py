@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import typing
 from typing import Any, Optional
 
 import pytest
+from helpers.examples import ROOT
 
 from envtune import records
 
@@ -53,3 +56,21 @@ def test_a_field_is_neither_forgotten_nor_made_up() -> None:
     for arguments in ({}, {"name": "a", "colour": "red"}):
         with pytest.raises(TypeError):
             make(**arguments)
+
+
+def test_what_check_imports_makes_its_records_here() -> None:
+    """ADR 7; what travels to hosts has typing's."""
+    program = (
+        "import sys, typing; sys.argv = ['envtune', 'check', '--format', 'json']\n"
+        "import envtune.cli.options as options, envtune.cli as cli\n"
+        "options.exit_now = sys.exit\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "names = [n for n, m in sys.modules.items() if n.startswith('envtune.')]\n"
+        "theirs = [n for n in names if getattr(sys.modules[n], 'NamedTuple', None) is typing.NamedTuple]\n"
+        "print(len(names), *theirs, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    count, *theirs = done.stderr.split()
+    assert int(count) > 80
+    assert [name for name in theirs if not name.startswith(("envtune.trust", "envtune.collector"))] == []

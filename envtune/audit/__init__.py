@@ -6,7 +6,6 @@ kernel) is left behind and the next check gets a new one, so a hung check costs 
 
 from __future__ import annotations
 
-import re
 import time
 from functools import partial
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
@@ -35,7 +34,7 @@ from envtune.job.target import Target, TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Command, Evidence, Fact, Finding, Fixes, Outcome, Reading, Report, Severity, Source
 from envtune.ranges import NumberTooLongError, join_subjects
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 
 Progress = Callable[[Check], None]
 
@@ -74,7 +73,7 @@ Event = Union[TargetRead, Began, Found, FixesRead, FactsRead]
 FindFixes = Callable[[Context, Sequence[Finding]], Fixes]  # fix.fixable: this layer knows no plan
 MoreFacts = Callable[[Context], "tuple[Fact, ...]"]
 
-_DIGITS = re.compile(r"\d+")
+_DIGITS = expression(r"\d+")
 EVIDENCE_LIMIT = 2000  # characters of raw text kept with a finding
 FACT_DEADLINE = 20.0  # seconds, as for a check
 
@@ -135,7 +134,9 @@ def check_host(
 
     Its facts end with what `more_facts` returns, which never raises.
     """
-    return report_of(host, events(host, target, checks, expectations, find_fixes, more_facts), progress)
+    watched = progress is not None
+    found = events(host, target, checks, expectations, find_fixes, more_facts, watched)
+    return report_of(host, found, progress)
 
 
 def events(
@@ -145,12 +146,16 @@ def events(
     expectations: Expectations = NO_EXPECTATIONS,
     find_fixes: Optional[FindFixes] = None,
     more_facts: Optional[MoreFacts] = None,
+    watched: bool = True,
 ) -> Iterator[Event]:
-    """Check a host and yield what a report is made of: the target, each check and its findings, fixes, the facts."""
+    """Check a host and yield what a report is made of: the target, each check and its findings, fixes, the facts.
+
+    Unless somebody watches, the checks are yielded when all are done.
+    """
     context = open_context(host, resolve_target(host, target), expectations)
     yield TargetRead(describe_target(context.target))
     findings: list[Finding] = []
-    for event in audited(checks, context):
+    for event in audited(checks, context, watched):
         if isinstance(event, Found):
             findings.extend(event.findings)
         yield event
@@ -191,13 +196,14 @@ def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] 
             facts = event.facts
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began if host.live else host.now))
     found = with_refusals(findings, fixes.refused)
-    return Report(host.name, started, time.monotonic() - clock, target, facts, found, fixes.checks)
+    elsewhere = () if fixes.checks is None else fixes.elsewhere
+    return Report(host.name, started, time.monotonic() - clock, target, facts, found, fixes.checks, elsewhere=elsewhere)
 
 
 def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress] = None) -> tuple[Finding, ...]:
     """Return every finding of every check, in the order of the checks; at least one finding per check."""
     findings: list[Finding] = []
-    for event in audited(checks, context):
+    for event in audited(checks, context, progress is not None):
         if isinstance(event, Found):
             findings.extend(event.findings)
         elif progress is not None:
@@ -205,8 +211,11 @@ def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress
     return tuple(findings)
 
 
-def audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, Found]]:
-    """Yield each check when it begins, and its findings; for who cannot wait for the last one."""
+def audited(checks: Iterable[Check], context: Context, watched: bool = True) -> Iterator[Union[Began, Found]]:
+    """Yield each check when it begins, and its findings; unless somebody watches, when all checks are done."""
+    if not watched:
+        yield from _audited_at_once(tuple(checks), context)
+        return
     worker = Worker()
     for check in checks:
         yield Began(check)
@@ -214,27 +223,36 @@ def audited(checks: Iterable[Check], context: Context) -> Iterator[Union[Began, 
             yield Found(examine(check, context))  # nothing is read that could hang
             continue
         found = worker.call(partial(examine, check, context), check.deadline)
-        yield Found((unanswered(check, no_answer(check.deadline)),) if found is None else found)
+        yield Found(_answered(check, found))
     worker.end()
+
+
+def _audited_at_once(checks: Sequence[Check], context: Context) -> Iterator[Union[Began, Found]]:
+    worker = Worker()
+    answers = worker.call_each([(partial(examine, check, context), check.deadline) for check in checks])
+    worker.end()
+    for check, found in zip(checks, answers):
+        yield Began(check)
+        yield Found(_answered(check, found))
+
+
+def _answered(check: Check, found: Optional[tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    return (unanswered(check, no_answer(check.deadline)),) if found is None else found
 
 
 def read_facts(context: Context) -> tuple[Fact, ...]:
     """Return every fact; one that hangs is unknown."""
-    worker = Worker()
-    facts = []
-    for name in context.facts.names():
-        read = partial(context.facts.__getitem__, name)
-        fact = worker.call(read, FACT_DEADLINE) if context.facts.known(name) is None else read()
-        facts.append(fact or Fact(name, None, "", no_answer(FACT_DEADLINE)))
+    worker, names = Worker(), context.facts.names()
+    facts = worker.call_each([(partial(context.facts.__getitem__, name), FACT_DEADLINE) for name in names])
     worker.end()
-    return tuple(facts)
+    return tuple(fact or Fact(name, None, "", no_answer(FACT_DEADLINE)) for name, fact in zip(names, facts))
 
 
 def examine(check: Check, context: Context) -> tuple[Finding, ...]:
     """Return the findings of one check; any exception becomes an outcome.
 
-    Root lacks no right that it could get: what is denied to it belongs to a user who may not read it either, or is kept
-    by a security module or a file server.
+    For root no finding says that privileges are missing: what root may not read is withheld by a security module or a
+    file server.
     """
     found = _examined(check, context)
     if not context.host.euid:
@@ -250,6 +268,7 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
     severity = check.severity
     try:
         severity = severity_of(check, context)  # of what is not about one value
+        check = _noted(check, context)
         fact, reason, known = excluded(check.applies, context.facts)
         if fact is not None:
             outcome = Outcome.NOTAPPLICABLE if known else Outcome.UNKNOWN
@@ -273,6 +292,12 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),
         )
+
+
+def _noted(check: Check, context: Context) -> Check:
+    """Return the check as one that is only a note on this host, if it is."""
+    is_note = check.note_when and excluded(check.note_when, context.facts)[0] is None
+    return check._replace(note=True) if is_note else check
 
 
 def _readings(check: Check, context: Context) -> Sequence[Reading]:

@@ -148,7 +148,8 @@ class _Process:
                     event = Began(self._checks[0])
                 elif isinstance(event, Found):
                     check = self._checks.pop(0)
-                    event = Found(tuple(finding._replace(check=check) for finding in event.findings))
+                    noted = check._replace(note=True)  # of the check the other side says only whether it is a note here
+                    event = Found(tuple(f._replace(check=noted if f.check else check) for f in event.findings))
                 yield event
                 if isinstance(event, FactsRead):
                     return
@@ -252,7 +253,7 @@ def _packed(event: Any) -> bytes:
     if isinstance(event, Began):
         event = Began(None)  # type: ignore[arg-type]  # the other side has the checks
     elif isinstance(event, Found):
-        event = Found(tuple(finding._replace(check=None) for finding in event.findings))  # type: ignore[arg-type]
+        event = Found(tuple(f._replace(check=f.check.note) for f in event.findings))  # type: ignore[arg-type]
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(event)
     return buffer.getvalue()

@@ -8,7 +8,6 @@ value is quoted for the shell.
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.applicability import excluded
@@ -24,14 +23,15 @@ REFUSED = N_("envtune fix cannot do it: {reason}")
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
 _FIELD = expression(r"\{([a-z_]+)\}")
 _SUBJECTS = (
-    ("device", re.compile(r"npu(\d{1,4})(?:\b.*)?")),
-    ("pci", re.compile(r"pci ([0-9a-fA-F:.]+)")),
-    ("pid", re.compile(r"process (\d{1,10})")),
-    ("port", re.compile(r"port (\d{1,5})")),
+    ("device", expression(r"npu(\d{1,4})(?:\b.*)?")),
+    ("pci", expression(r"pci ([0-9a-fA-F:.]+)")),
+    ("pid", expression(r"process (\d{1,10})")),
+    ("port", expression(r"port (\d{1,5})")),
 )
 _PYTHON = expression(r"(?<![\w./-])python3(?= -[cm] )")
 _MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
 _OF_A_SHELL = expression(r"(?:export|unset|source) ")
+_FIX = expression(r"envtune\S* fix (\S+)")
 _ENVTUNE = expression(r"(?<![\w/.-])envtune (?:fix|check) ")
 
 
@@ -81,7 +81,7 @@ def is_refusal(text: Text) -> bool:
 def _is_fix(command: Command, check: str) -> bool:
     """Return whether the line runs `envtune fix` with nothing that the plan of a report does not know (--peer)."""
     line = command.line if isinstance(command.line, str) else ""
-    return "--peer" not in line and re.search(rf"envtune\S* fix {re.escape(check)}(?!\S)", line) is not None
+    return "--peer" not in line and check in _FIX.findall(line)
 
 
 def _is_met(command: Command, reason: Text) -> bool:

@@ -9,6 +9,7 @@ import re
 from typing import Mapping
 
 from envtune.messages import N_, Literal, Message, Text, enumerated, in_context
+from envtune.records import expression
 
 # What a check is about where that has no name: beside the check's title it adds nothing.
 _PLAIN: Mapping[str, Text] = {
@@ -41,9 +42,9 @@ _NAMED: Mapping[str, Text] = {
     "other variables": in_context("subject", "other variables"),
 }
 _NUMBERED = (
-    (re.compile(r"pci ([0-9a-f:.]+)", re.I), N_("PCI {value}")),
-    (re.compile(r"port (\d+(?:-\d+)?)"), N_("port {value}")),
-    (re.compile(r"process (\d+)"), N_("process {value}")),
+    (expression(r"pci ([0-9a-f:.]+)", re.I), N_("PCI {value}")),
+    (expression(r"port (\d+(?:-\d+)?)"), N_("port {value}")),
+    (expression(r"process (\d+)"), N_("process {value}")),
 )
 
 
@@ -52,7 +53,15 @@ _FACTS: Mapping[str, Text] = {
     **{name: _NAMED[name] for name in ("driver", "firmware")},
     "cann_generation": Literal("CANN"),
     "container": in_context("subject", "container"),
+    "container_runtime": Message("container runtime"),
+    "cpus": Message("number of CPUs"),
     "kernel": in_context("subject", "kernel"),
+    "npu_count": Message("number of NPUs"),
+    "os_family": Message("family of the operating system"),
+    "os_version": Message("version of the operating system"),
+    "python": Literal("Python"),
+    "system": _PLAIN["os"],
+    "user": _PLAIN["user"],
     "vm": in_context("subject", "virtual machine"),
 }
 

@@ -46,6 +46,7 @@ class Counts(NamedTuple):
     severities: Mapping[Severity, int]  # of those that failed, or of which envtune itself failed; the worst first
     notes: int  # checks that found what is worth knowing and no problem
     need_root: int  # of the unknown ones: only a privilege is missing
+    waived: int  # checks of which the site waives something, also where they say something else as a whole
 
     @property
     def problems(self) -> int:
@@ -65,9 +66,10 @@ def count_checks(findings: Iterable[Finding]) -> Counts:
         by_check.setdefault(finding.id, []).append(finding)
     outcomes = dict.fromkeys(Outcome, 0)
     severities = dict.fromkeys(reversed(Severity), 0)
-    notes = need_root = 0
+    notes = need_root = waived = 0
     for group in by_check.values():
         outcome = worst_outcome(group)
+        waived += any(finding.outcome is Outcome.WAIVED for finding in group)
         if outcome is Outcome.FAIL and group[0].check.note:
             notes += 1
             continue
@@ -76,7 +78,7 @@ def count_checks(findings: Iterable[Finding]) -> Counts:
         need_root += outcome is Outcome.UNKNOWN and all(finding.needs_privilege for finding in deciding)
         if outcome in (Outcome.FAIL, Outcome.ERROR):
             severities[max((finding.severity for finding in deciding), key=lambda severity: severity.rank)] += 1
-    return Counts(outcomes, severities, notes, need_root)
+    return Counts(outcomes, severities, notes, need_root, waived)
 
 
 def worst_outcome(findings: Sequence[Finding]) -> Outcome:

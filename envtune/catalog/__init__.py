@@ -9,15 +9,17 @@ from __future__ import annotations
 import sys
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
-from envtune.catalog.codes import Codes
 from envtune.catalog.entries import check_from, directory_options, faq_from, playbook_from, with_directories
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
 from envtune.messages import Text
 from envtune.model import Check, Expectation, FaqEntry, Playbook
+
+if TYPE_CHECKING:
+    from envtune.catalog.codes import Codes
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
 
@@ -61,6 +63,8 @@ class Catalogue:
     @cached_property
     def codes(self) -> Codes:
         """The dictionary of error codes."""
+        from envtune.catalog.codes import Codes
+
         return Codes(self._compiled.rows("codes"))
 
     def with_checks(self, checks: Sequence[Check]) -> Catalogue:

@@ -65,6 +65,7 @@ def check_from(data: Row) -> Check:
         deadline=float(data.get("deadline", 20)),
         impact=data.get("impact", "degrades"),
         note=data.get("note", False),
+        note_when=data.get("note_when", {}),
         covers=tuple(Covered(**row) for row in data.get("covers", ())),
         expected=_optional(data.get("expected")),
     )

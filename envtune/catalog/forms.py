@@ -49,6 +49,7 @@ STEP_KINDS: Mapping[str, str] = {
     "images.install_opencv": N_("Keep one of several OpenCV packages of the job's Python."),
     "cann.install_te": N_("Replace te, topi and hccl of the job's Python with those of the active CANN."),
     "torch.install_requirements": N_("Install the Python packages that CANN's operator compiler needs."),
+    "torch.install_companions": N_("Install the torchvision and torchaudio of the installed torch."),
     "torch.keep_package": N_("Remove a package that overwrites another one, and install the other one again."),
     "images.patch_torchvision": N_("Change a known line of an installed Python file."),
     "packages.install": N_("Install packages with the system's package manager."),

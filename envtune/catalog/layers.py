@@ -88,19 +88,23 @@ def sources(layer: Layer) -> tuple[Source, ...]:
         parts = [(layer.directory, "checks")]
     else:
         parts = [(os.path.join(layer.directory, part), part) for part in ("checks", "playbooks")]
-    return tuple(source for directory, kind in parts for source in _below(layer, directory, kind))
+    found: list[Source] = []
+    for directory, kind in parts:
+        _add_below(found, layer, directory, kind)
+    return tuple(found)
 
 
-def _below(layer: Layer, directory: str, kind: str, family: str = "") -> Iterator[Source]:
+def _add_below(found: list[Source], layer: Layer, directory: str, kind: str, family: str = "") -> None:
     for entry in _entries(directory):
-        if entry.name.startswith("."):
+        name = entry.name
+        if name.startswith("."):
             continue
-        if entry.name.endswith((".yaml", ".yml")):
-            is_family = kind == "checks" and entry.name == "family.yaml"
-            yield _source(layer, entry, "families" if is_family else kind, family)
-        elif not family and entry.is_dir() and not (kind == "checks" and entry.name == "examples"):
-            below = _KINDS_OF_FOLDERS.get(entry.name, kind) if kind == "checks" else kind
-            yield from _below(layer, entry.path, below, entry.name)
+        if name.endswith((".yaml", ".yml")):
+            is_family = kind == "checks" and name == "family.yaml"
+            found.append(_source(layer, entry, "families" if is_family else kind, family))
+        elif not family and entry.is_dir() and not (kind == "checks" and name == "examples"):
+            below = _KINDS_OF_FOLDERS.get(name, kind) if kind == "checks" else kind
+            _add_below(found, layer, entry.path, below, name)
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:

@@ -75,6 +75,11 @@ CHECK = Record(
     ),
     Field("note", Bool(), "What it finds is worth knowing and no problem; it counts for no verdict."),
     Field(
+        "note_when",
+        APPLIES,
+        "Facts of hosts on which it is only that: a container cannot change what its image lacks.",
+    ),
+    Field(
         "covers",
         several(
             Record(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Optional, Sequence, Union
 
+from envtune.commandline import for_this_host
 from envtune.errors import UsageError
-from envtune.messages import Message, alternatives, nearest
+from envtune.messages import Message, Text, alternatives, clauses, enumerated, nearest
 from envtune.model import Check, Severity
 
 
@@ -29,10 +30,10 @@ def select(
         raise UsageError(Message("the selection is empty; to select every check, omit the option"))
     for word in (*wanted, *unwanted):
         if not any(names(word, check) for check in every):
-            raise unknown(word, selectors(every))
+            raise unknown_name(word, selectors(every), ("checks",))
     for word in tagged:
         if not any(word in check.tags for check in every):
-            raise unknown(word, sorted({tag for check in every for tag in check.tags}))
+            raise unknown_name(word, sorted({tag for check in every for tag in check.tags}))
     chosen = tuple(
         check
         for check in every
@@ -51,17 +52,26 @@ def _highest(check: Check) -> int:
     return max(severity.rank for severity in (check.severity, *(row.severity for row in check.severity_by)))
 
 
-def unknown(word: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a word that names nothing, with the names that come nearest."""
+def unknown_name(word: str, known: Iterable[str], kinds: Sequence[str] = ()) -> UsageError:
+    """Return the error for a word that names nothing, with the names that come nearest.
+
+    `kinds` are the words for `envtune list` that show the known ones.
+    """
     known = list(known)
     near = nearest(word, known)
-    problem = Message("unknown id or name '{word}'", word=word)
+    problem: Text = Message("unknown id or name '{word}'", word=word)
     if near:
         guess = alternatives(near)
         problem = Message("unknown id or name '{word}'; did you mean {guess}?", word=word, guess=guess)
-    if not _of_new_family(word, known):
-        return UsageError(problem)
-    return UsageError(Message("{problem} (an entry of a site needs --catalog DIR)", problem=problem))
+    hints: list[Text] = []
+    if kinds:
+        command: Union[str, Text] = for_this_host(f"envtune list {kinds[0]}")
+        if len(kinds) > 1:
+            command = Message("{command}, also {kinds}", command=command, kinds=enumerated(kinds[1:]))
+        hints.append(Message("to list them: {command}", command=command))
+    if _of_new_family(word, known):
+        hints.append(Message("an entry of a site needs --catalog DIR"))
+    return UsageError(Message("{problem} ({hints})", problem=problem, hints=clauses(hints)) if hints else problem)
 
 
 def _of_new_family(word: str, known: Iterable[str]) -> bool:

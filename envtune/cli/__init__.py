@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Optional
 if TYPE_CHECKING:
     from envtune.report.output import OutputError
 
-NOT_WRITTEN = 2
+USAGE = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h: no verb ends with it on purpose
 INTERRUPTED = 130
 READER_LEFT = 141  # what a shell shows for SIGPIPE
@@ -28,10 +28,11 @@ def main() -> None:
     try:
         status = _ended()
     except KeyboardInterrupt:
+        _end_line()
         _end_running_commands()
         status = INTERRUPTED
     except Exception as error:
-        status = _report_internal_error(error)
+        status = _report_missing_package(error) or _report_internal_error(error)
     _stop_waiting()
     sys.exit(status)
 
@@ -88,16 +89,17 @@ def _complete(shell: str) -> int:
     """Answer a shell that asks what completes a line; return the exit status."""
     import typer
 
-    from envtune.cli.app import app, language_of
+    from envtune.cli.app import app
     from envtune.cli.program.completion import answer
+    from envtune.cli.program.language import language_of
 
     words = sys.argv[1:]
     return answer(typer.main.get_command(app), shell, words, language_of(words[:-1]))
 
 
 def _report_no_memory() -> int:
-    from envtune.cli.app import language_of
     from envtune.cli.options import NOT_READ, print_error
+    from envtune.cli.program.language import language_of
     from envtune.messages import Message
 
     print_error(Message("not enough memory"), language_of(sys.argv[1:]))
@@ -108,15 +110,15 @@ def _report_lost_output(error: OutputError) -> int:
     """Return the status of a report that nobody got: neither "nothing found" nor "something found"."""
     if error.reader_has_left:
         return READER_LEFT
-    from envtune.cli.app import language_of
     from envtune.cli.options import print_error
+    from envtune.cli.program.language import language_of
     from envtune.errors import system_error_text
     from envtune.messages import Message
 
     reason = system_error_text(error.cause)
     message = Message("{place}: not written: {reason}", place=Message("standard output"), reason=reason)
     print_error(message, language_of(sys.argv[1:]))
-    return NOT_WRITTEN
+    return USAGE
 
 
 def _end_by_signal(number: int, frame: object) -> None:
@@ -132,12 +134,32 @@ def _end_running_commands() -> None:
     end_running_commands()
 
 
-def _stop_waiting() -> None:
-    """Remove the line that says what is waited for; its timer would end the interpreter, which drops its handler."""
-    from envtune.report.output import StandardStream
+def _end_line() -> None:
+    from envtune.report.output import end_line
 
-    if StandardStream.before_output is not None:
-        StandardStream.before_output()
+    end_line()
+
+
+def _stop_waiting() -> None:
+    from envtune.report.output import stop_waiting
+
+    stop_waiting()
+
+
+def _report_missing_package(error: Exception) -> int:
+    """Say which package is not installed, where that is what failed, and return the status of a usage error, else 0.
+
+    It may be typer, by which all else is printed.
+    """
+    from envtune.errors import missing_package
+
+    missing = missing_package(error)
+    if missing is None:
+        return 0
+    from envtune.cli.program.language import language_of
+
+    sys.stderr.write(f"envtune: {missing.to(language_of(sys.argv[1:]))}\n")
+    return USAGE
 
 
 def _report_internal_error(error: Exception) -> int:
@@ -156,8 +178,8 @@ def _report_internal_error(error: Exception) -> int:
 def _describe(error: Exception) -> None:
     import traceback
 
-    from envtune.cli.app import language_of
     from envtune.cli.options import print_error
+    from envtune.cli.program.language import language_of
     from envtune.messages import Message
     from envtune.report.redaction import redacted
 

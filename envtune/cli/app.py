@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import contextmanager
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional
 
 import typer
 from typer.core import TyperGroup
 
 from envtune.cli import options
+from envtune.cli.program.language import language_of
 from envtune.errors import EnvtuneError
 from envtune.messages import N_, Message, nearest
 
@@ -68,6 +69,8 @@ class LazyGroup(TyperGroup):
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Return the context of the program, with help and usage errors in the user's language."""
         lang = language_of(args)
+        if args and args[0] == "help":  # as of other programs: `envtune help check`
+            args = [*args[1:], "--help"]
         for param in self.params:
             if param.name in ("install_completion", "show_completion"):
                 param.callback = _completion
@@ -176,18 +179,13 @@ def _errors(lang: str) -> Iterator[None]:
 
             translate_error(error, lang)
         raise
+    except KeyboardInterrupt:
+        from envtune.report.output import end_line
+
+        end_line()
+        raise
     except (EOFError, BrokenPipeError) as error:  # which typer would end with 1, as if something had been found
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def language_of(args: Sequence[str]) -> str:
-    """Return the language of help and usage errors: `--lang` wherever it stands before `--`, else the locale's."""
-    own = [*args[: args.index("--")]] if "--" in args else [*args]
-    for word, following in zip(own, [*own[1:], ""]):
-        named = following if word == "--lang" else word[len("--lang=") :] if word.startswith("--lang=") else ""
-        if named in ("en", "zh"):
-            return named
-    return options.language(None)
 
 
 def _completion(ctx: Any, param: Any, value: Any) -> None:

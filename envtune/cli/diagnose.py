@@ -151,7 +151,10 @@ def _unreadable(error: OSError) -> Message:
     """Return the message about an input that could not even be opened."""
     if not error.filename:
         return Message("cannot read {reason}", reason=str(error))
-    return Message("cannot read {reason}", reason=f"{error.filename}: {error.strerror}")
+    from envtune.errors import system_error_text
+
+    reason = Message("{path}: {reason}", path=error.filename, reason=system_error_text(error))
+    return Message("cannot read {reason}", reason=reason)
 
 
 def _render(result: DiagnosisReport, output: Output, lang: str, schema: int) -> str:

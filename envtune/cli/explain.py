@@ -33,6 +33,9 @@ probe or playbook step takes. Examples:
 ENTRY = typer.Argument(..., metavar="ID", help=N_("Id or name; see `envtune list`."))
 
 
+_REFERENCES = ("probes", "steps")
+
+
 def command(
     entry_id: str = ENTRY,
     lang: Optional[str] = options.LANG,
@@ -65,16 +68,16 @@ def _reference_page(word: str, catalogue: Catalogue, lang: str, width: int, colo
     try:
         row = find_reference(word)
     except KeyError:
-        from envtune.catalog.selection import unknown
+        from envtune.catalog.selection import unknown_name
 
-        raise unknown(word, [row.id for kind in ("probes", "steps") for row in references(kind)]) from None
+        raise unknown_name(word, [row.id for kind in _REFERENCES for row in references(kind)], _REFERENCES) from None
     return terminal_page(row, catalogue, lang, width=width, colour=colour)
 
 
 def find_entry(catalogue: Catalogue, word: str) -> Entry:
     """Return the entry with that id or name; raises UsageError with the nearest ones when there is none."""
     from envtune.catalog.compile import PLANNED
-    from envtune.catalog.selection import unknown
+    from envtune.catalog.selection import unknown_name
     from envtune.errors import UsageError
 
     known: dict[str, Entry] = {}
@@ -94,4 +97,4 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
     if word.upper() in PLANNED:
         raise UsageError(Message("{id}: this FAQ entry is not yet described", id=word.upper()))
     names = [str(getattr(entry, "name", entry.id)) for entry in entries]
-    raise unknown(word, [entry.id for entry in entries] + names)
+    raise unknown_name(word, [entry.id for entry in entries] + names, ("checks", "faq", "playbooks", "codes"))

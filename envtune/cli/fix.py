@@ -11,6 +11,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.options import is_interactive
+from envtune.cli.program.language import language_of_locale
 from envtune.messages import N_, Literal, Message, Text, enumerated, listed, plural
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _peers(peer: Optional[List[str]], hostfile: Optional[Path], slurm: bool) -> 
 
 def _chosen_language(lang: str) -> dict[str, str]:
     """Return the language of the comments in what is written, where it is not that of the locale."""
-    return {} if lang == options.language_of_locale() else {"lang": lang}
+    return {} if lang == language_of_locale() else {"lang": lang}
 
 
 def _rebuilt(host: Host, path: Path, catalogue: Catalogue, named: Mapping[str, Any]) -> PreparedFix:

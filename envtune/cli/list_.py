@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Message, Text, in_context
+from envtune.messages import N_, Message, Text, alternatives, in_context, nearest
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -20,6 +20,7 @@ HELP = N_(
 One line per entry; also the probes, steps and facts used in a catalogue. Examples:
 
 \b
+  envtune list
   envtune list checks
   envtune list faq --lang zh
   envtune list playbooks --format json
@@ -29,19 +30,33 @@ One line per entry; also the probes, steps and facts used in a catalogue. Exampl
 )
 REFERENCES = ("probes", "steps", "facts")
 KINDS = ("checks", "faq", "playbooks", "codes", *REFERENCES)
-KIND = typer.Argument(..., metavar="KIND", help=N_("checks, faq, playbooks, codes, probes, steps or facts."))
+KIND = typer.Argument(
+    None, metavar="[KIND]", help=N_("checks, faq, playbooks, codes, probes, steps or facts (default: list the kinds).")
+)
+_ABOUT: Mapping[str, Text] = {
+    "checks": Message("what envtune check checks"),
+    "faq": Message("known errors, which envtune diagnose finds in logs"),
+    "playbooks": Message("how envtune fix fixes what a check found"),
+    "codes": Message("error codes of CANN, HCCL and the driver"),
+    "probes": Message("what a custom check can read"),
+    "steps": Message("what a custom playbook can do"),
+    "facts": Message("what a custom check can depend on"),
+}
 
 
 def command(
-    kind: str = KIND,
+    kind: Optional[str] = KIND,
     format_: str = options.FORMAT,
     lang: Optional[str] = options.LANG,
     catalog: Optional[List[Path]] = options.CATALOG,
 ) -> None:
     lang = options.language(lang)
+    options.require_choice("--format", format_, options.FORMATS)
+    if kind is None:
+        _print_kinds(format_, lang)
+        return
     if kind not in KINDS:
         raise _unknown_kind(kind)
-    options.require_choice("--format", format_, options.FORMATS)
     if kind in REFERENCES:
         _print_references(kind, format_, lang)
         return
@@ -63,10 +78,25 @@ def _print_references(kind: str, format_: str, lang: str) -> None:
         typer.echo(line)
 
 
+def _print_kinds(format_: str, lang: str) -> None:
+    from envtune.report.layout import pad
+
+    if format_ == "json":
+        options.print_json([{"kind": kind, "title": _ABOUT[kind].to(lang)} for kind in KINDS], 1)
+        return
+    column = max(map(len, KINDS))
+    for kind in KINDS:
+        typer.echo(f"{pad(kind, column)}  {_ABOUT[kind].to(lang)}")
+
+
 def _unknown_kind(word: str) -> Exception:
     from envtune.errors import UsageError
 
-    return UsageError(Message("unknown list '{word}'; use {names}", word=word, names=options.alternatives(KINDS)))
+    message = Message("unknown list '{word}'; use {names}", word=word, names=alternatives(KINDS))
+    near = nearest(word, KINDS)
+    if near:
+        message = Message("{message}; did you mean {guess}?", message=message, guess=alternatives(near))
+    return UsageError(message)
 
 
 def rows(catalogue: Catalogue, kind: str, lang: str) -> list[dict[str, Any]]:

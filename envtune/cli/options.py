@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NoReturn, Optional, S
 import typer
 
 from envtune import commandline
-from envtune.messages import LANGUAGES, N_, Joined, Message, Text, enumerated
+from envtune.cli.program.language import language_of_locale
+from envtune.messages import LANGUAGES, N_, Message, Text, alternatives, nearest
 
 if TYPE_CHECKING:
     from envtune.catalog import Catalogue
@@ -59,25 +60,19 @@ def language(chosen: Optional[str]) -> str:
     return chosen
 
 
-def language_of_locale() -> str:
-    """Return the language of the locale where there are texts in it, else English."""
-    locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
-    return "zh" if locale.lower().startswith("zh") else "en"
-
-
 def require_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """Raise UsageError when the value of an option is none of the choices."""
     if value in choices:
         return
     from envtune.errors import UsageError
 
-    names = alternatives(choices)
-    raise UsageError(Message("{option} must be {names}, not '{value}'", option=option, value=value, names=names))
-
-
-def alternatives(words: Sequence[str]) -> Text:
-    """Return `a, b or c`."""
-    return Joined((enumerated(words[:-1]), words[-1]), Message(" or "))
+    message = Message(
+        "{option} must be {names}, not '{value}'", option=option, value=value, names=alternatives(choices)
+    )
+    near = nearest(value, choices)
+    if near:
+        message = Message("{message}; did you mean {guess}?", message=message, guess=alternatives(near))
+    raise UsageError(message)
 
 
 def format_option(help_text: str) -> Any:
@@ -106,10 +101,9 @@ def write(wanted: Sequence[Output], render: Callable[[Output], str], lang: str) 
         print_text(wanted[0], render(wanted[0]))
         return True
     from envtune.report.formats.outputs import write_outputs
-    from envtune.report.output import StandardStream
+    from envtune.report.output import stop_waiting
 
-    if StandardStream.before_output is not None:
-        StandardStream.before_output()  # nothing may be printed that would take the line of progress away
+    stop_waiting()  # nothing may be printed that would take the line of progress away
     problems = write_outputs(wanted, render)
     for problem in problems:
         print_error(problem, lang)

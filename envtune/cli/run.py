@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, List, Mapping, NoReturn, O
 import typer
 
 from envtune.cli import options
+from envtune.errors import system_error_text
 from envtune.messages import N_, Joined, Message, Text, enumerated, in_context
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _observer(lang: str) -> Optional[Observer]:
     try:
         return Observer()
     except OSError as error:
-        options.print_error(Message("the job is not observed: {reason}", reason=str(error.strerror)), lang)
+        options.print_error(Message("the job is not observed: {reason}", reason=system_error_text(error)), lang)
         return None
 
 
@@ -140,7 +141,7 @@ def _fail_to_start(name: str, error: OSError, lang: str) -> NoReturn:
     if isinstance(error, FileNotFoundError):
         options.print_error(Message("{name}: command not found", name=name), lang)
         raise typer.Exit(127)
-    options.print_error(in_context("not started", "{name}: {reason}", name=name, reason=error.strerror), lang)
+    options.print_error(in_context("not started", "{name}: {reason}", name=name, reason=system_error_text(error)), lang)
     raise typer.Exit(126)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Iterable, Iterator, Mapping, Optional
+from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 import typer
 from typer import core
 
-from envtune.messages import N_, Message
+from envtune.messages import N_, Message, Text, enumerated
 from envtune.report.layout import display_width, indent, pad
 
 # Those with more fields first: a shorter one would take them all into its last field.
@@ -30,7 +30,10 @@ _TEMPLATES = (
     N_("Got unexpected extra arguments ({words})"),
     N_("Option '{option}' requires an argument."),
     N_("Option '{option}' does not take a value."),
+    N_("Option '{option}' requires {count} arguments."),
     N_("Invalid value for {name}: {problem}"),
+    N_("Invalid value: {problem}"),
+    N_("Missing command."),
     N_("'{value}' is not a valid integer."),
     N_("'{value}' is not a valid int."),
     N_("'{value}' is not a valid float."),
@@ -47,6 +50,7 @@ _TEMPLATES = (
     N_("required"),
     N_("Aborted!"),
 )
+_PLACES = (N_("[OPTIONS]"), N_("COMMAND [ARGS]..."))  # in the line of a usage
 _Formatter: Any = typer.Context.formatter_class
 
 
@@ -84,9 +88,14 @@ def translated(text: str, lang: str) -> str:
     for template, pattern in _patterns().items():
         match = pattern.fullmatch(text)
         if match is not None:
-            fields = {name: translated(value, lang) for name, value in match.groupdict().items()}
+            fields = {name: _field(name, value, lang) for name, value in match.groupdict().items()}
             return Message(template, **fields).to(lang)
     return text
+
+
+def _field(name: str, value: str, lang: str) -> Union[str, Text]:
+    """Return a field of a sentence: names in a row have the punctuation of the language between them."""
+    return enumerated(value.split(", ")) if name == "names" else translated(value, lang)
 
 
 @cache
@@ -116,6 +125,12 @@ def _joined(text: str) -> str:
     return re.sub(r"(?<=[\u3000-\uffef]) (?=[\u3000-\uffef])", "", " ".join(text.split()))
 
 
+def _usage(args: str, lang: str) -> str:
+    for words in _PLACES:
+        args = args.replace(words, Message(words).to(lang))
+    return args
+
+
 @cache
 def _context_class(lang: str) -> type[Any]:
     if lang == "en":
@@ -125,7 +140,7 @@ def _context_class(lang: str) -> type[Any]:
         """Breaks lines by the columns that a text takes on a terminal, where a Chinese character takes two."""
 
         def write_usage(self, prog: str, args: str = "", prefix: Optional[str] = None) -> None:
-            super().write_usage(prog, args, Message("Usage: ").to(lang) if prefix is None else prefix)
+            super().write_usage(prog, _usage(args, lang), Message("Usage: ").to(lang) if prefix is None else prefix)
 
         def write_heading(self, heading: str) -> None:
             self.write(Message("{heading}:", heading=translated(heading, lang)).to(lang) + "\n")

@@ -6,6 +6,7 @@ import re
 from .python.distributions import module_head
 from .sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, RECORDED_PILLOW_FILES
 from .sources.job import PROGRAM_LINES
+from .sources.python import TRITON_LIBRARY
 
 # What differs from CPU to CPU by nature, in /proc/cpuinfo.
 CPU_DIFFERENCES = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"
@@ -43,11 +44,14 @@ def python_excerpt(path: str, data: bytes) -> bytes:
         return data[:4]
     if name in ("METADATA", "PKG-INFO"):
         head = data.replace(b"\r\n", b"\n").split(b"\n\n", 1)[0]
-        kept = rb"(?i)(name|version)\s*:|requires-dist\s*:\s*torch(?![\w.-])"
+        kept = rb"(?i)(name|version)\s*:|requires-dist\s*:\s*(?:torch(?:[-_]npu)?|triton(?:[-_]ascend)?)(?![\w.-])"
         return b"".join(line + b"\n" for line in head.split(b"\n") if re.match(kept, line))
     if name == "RECORD" and re.search(r"/pillow[^/]*\.dist-info/RECORD$", path, re.I):
         wanted = RECORDED_PILLOW_FILES.encode("ascii")
         return b"".join(line + b"\n" for line in data.splitlines() if re.match(wanted, line.split(b",")[0]))
+    if name == "RECORD" and re.search(r"/triton_ascend[^/]*\.dist-info/RECORD$", path, re.I):
+        library = TRITON_LIBRARY.encode("ascii") + b","
+        return b"".join(line + b"\n" for line in data.splitlines() if line.startswith(library))
     if path.endswith("torchvision/transforms/functional.py"):
         return module_head(data.decode("utf-8", "replace")).encode("utf-8")
     if path == DPKG_STATUS:

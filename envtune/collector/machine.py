@@ -15,6 +15,7 @@ from .files import (
     open_regular,
     read_bytes,
     read_head,
+    tree_size,
 )
 from .mounts import Mounts, mounted_disks
 from .network import network_interfaces, owned_listeners
@@ -74,6 +75,10 @@ class Machine:
     def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library; raises OSError."""
         return file_versions(open_regular(self.root + path, self.users))
+
+    def tree_size(self, path: str) -> str:
+        """Return the `tree_size` of a directory; raises OSError."""
+        return tree_size(self.root + path, self.users)
 
     def identity(self) -> Dict[str, Any]:
         """Return uname, euid, cwd and the time, in the form of the manifest."""

@@ -23,6 +23,9 @@ _SYSTEM_FILES = (  # compiled when a job names a file, as are the others here
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
+# The kernel alone makes directories and links there, and those links lead to no other file system. Source: sysfs.rst;
+# other parts of /sys are file systems in which users may get a directory (control groups, bpf).
+_OF_THE_KERNEL = ("/proc/", "/sys/devices/", "/sys/class/")
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IDS = rb"(?m)^(Uid|Gid|Groups):([\s0-9]*)$"
 NOBODY = 65534  # who may read what everybody may read
@@ -31,8 +34,8 @@ _groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
 
 def users_on_the_way(path: str) -> FrozenSet[int]:
     """Return who owns the directories and links on the way to `path`, without root; raises OSError."""
-    if path.startswith("/proc/") and "/.." not in path:
-        return frozenset()  # all of it is the kernel's
+    if path.startswith(_OF_THE_KERNEL) and "/.." not in path:
+        return frozenset()
     users: Set[int] = set()
 
     def link_at(step: str, last: bool) -> Optional[str]:

@@ -168,6 +168,14 @@ class Recorder:
         self.machine.users = self.users | self._way
         return str(self.machine.runtime_versions(real))
 
+    def tree_size(self, path: str) -> str:
+        """Keep how much lies below a directory, without the names; raises OSError."""
+        return self._add(path, "tree_size", self._tree_size)
+
+    def _tree_size(self, real: str) -> str:
+        self.machine.users = self.users | self._way
+        return str(self.machine.tree_size(real))
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
         """Return the row of `argv`, run once; a row with `error` when there is no result."""
         key = tuple(argv)

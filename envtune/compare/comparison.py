@@ -38,13 +38,17 @@ class Variant(NamedTuple):
 
 
 class CheckRow(NamedTuple):
-    """A check that fails, or is unknown, on some hosts; `few` are those that differ in it from most of their kind."""
+    """A check that fails, or is unknown, on some hosts; `few` are those that differ in it from most of their kind.
+
+    `severity` is the highest that it has on one of them, `severities` that on each.
+    """
 
     check: Check
     severity: Severity
     hosts: tuple[str, ...]
     variants: tuple[Variant, ...]
     few: frozenset[str]
+    severities: Mapping[str, Severity]
 
 
 class HostRow(NamedTuple):
@@ -161,8 +165,12 @@ def _check_row(members: Sequence[tuple[HostReport, Finding]], found: Sequence[Ki
         own = [host.label for host in kind.hosts if host.label in labels]
         if 2 * len(own) < len(kind.hosts):
             few.update(own)
-    severity = max((finding.severity for _, finding in members), key=lambda one: one.rank)
-    return CheckRow(members[0][1].check, severity, tuple(labels), _variants(members), frozenset(few))
+    severities: dict[str, Severity] = {}
+    for host, finding in members:
+        had = severities.setdefault(host.label, finding.severity)
+        severities[host.label] = max(had, finding.severity, key=lambda one: one.rank)
+    severity = max(severities.values(), key=lambda one: one.rank)
+    return CheckRow(members[0][1].check, severity, tuple(labels), _variants(members), frozenset(few), severities)
 
 
 def _variants(members: Iterable[tuple[HostReport, Finding]]) -> tuple[Variant, ...]:

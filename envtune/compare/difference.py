@@ -9,7 +9,7 @@ from envtune.audit.subjects import subject_text
 from envtune.compare.facts import fact_names
 from envtune.compare.hosts import HostReport, Value, value, without_own
 from envtune.messages import Message, Text
-from envtune.model import Check, Finding, Outcome, Report
+from envtune.model import Check, Finding, Outcome, Report, Severity
 from envtune.records import NamedTuple
 
 # What a check says as a whole where it says several things about a host, the first of these.
@@ -33,6 +33,7 @@ class Side(NamedTuple):
     subjects: tuple[str, ...]
     texts: tuple[Text, ...]
     needs_privilege: bool  # unknown for nothing but a missing privilege
+    severity: Severity  # on this host
 
 
 class CheckPair(NamedTuple):
@@ -41,6 +42,13 @@ class CheckPair(NamedTuple):
     check: Check
     left: Side
     right: Side
+
+    @property
+    def severity(self) -> Severity:
+        """That of the host on which it fails, the higher one where both do; else the higher one of both."""
+        sides = (self.left, self.right)
+        failed = [side.severity for side in sides if side.outcome is Outcome.FAIL]
+        return max(failed or [side.severity for side in sides], key=lambda severity: severity.rank)
 
 
 class Difference(NamedTuple):
@@ -82,7 +90,7 @@ def difference(left: HostReport, right: HostReport) -> Difference:
         left,
         right,
         tuple(unlike),
-        tuple(sorted(changed, key=lambda pair: -pair.check.severity.rank)),
+        tuple(sorted(changed, key=lambda pair: -pair.severity.rank)),
         tuple(pair for pair in facts if pair not in known),
         tuple(pair for pair in checks if pair not in decided),
         len(known) - len(unlike),
@@ -124,6 +132,7 @@ def _side(host: HostReport, findings: Sequence[Finding]) -> Side:
         tuple(sorted(subjects)),
         tuple(_texts(decisive)),
         all(finding.needs_privilege for finding in decisive),
+        max((finding.severity for finding in decisive), key=lambda severity: severity.rank),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from itertools import islice
 from typing import Iterable, Iterator, Sequence
 
 from envtune.ranges import MOST_DIGITS
@@ -53,16 +54,17 @@ def fold(names: Iterable[str], longest: float = math.inf) -> str:
     every = list(names)
     if len(every) == 1:  # a fleet has tens of thousands of values that one host has
         return every[0]
-    places = list(dict.fromkeys(sorted(map(_PLACES.__getitem__, every))))  # mostly sorted: a set would undo that
+    places = sorted(map(_PLACES.__getitem__, every))
     start = bisect_left(places, 0)
-    others = sorted(_PLACES.others[-place - 1] for place in places[:start])
+    others = sorted({_PLACES.others[-place - 1] for place in places[:start]})
     forms = list(_PLACES.forms)
     by_form: dict[tuple[str, str], dict[int, list[int]]] = {}
     while start < len(places):
         form = places[start] >> _BITS
         end = bisect_left(places, (form + 1) << _BITS, start)
         stem, rest, digits = forms[form]
-        by_form.setdefault((stem, rest), {})[digits] = [place - (form << _BITS) for place in places[start:end]]
+        found = places[start:end]
+        by_form.setdefault((stem, rest), {})[digits] = [place - (form << _BITS) for place in found] if form else found
         start = end
     folded = [
         f"{stem}{part}{rest}"
@@ -86,21 +88,15 @@ def _parts(numbers: dict[int, list[int]], longest: float) -> Iterator[str]:
     for width, found in sorted(by_width.items()):
         form = f"%0{width}d" if width else "%d"
         several = f"{form}-{form}"
-        ranges: list[str] = []
-        room = longest
-        for low, high in _ranges(found):
-            ranges.append(form % low if low == high else several % (low, high))
-            room -= len(ranges[-1]) + 1
-            if room < 0:
-                break
-        yield f"[{','.join(ranges)}]" if len(found) > 1 else ranges[0]
+        most = len(found) if longest == math.inf else int(longest) // len(form % found[0]) + 1
+        ranges = [form % low if low == high else several % (low, high) for low, high in islice(_ranges(found), most)]
+        yield f"[{','.join(ranges)}]" if found[0] != found[-1] else ranges[0]
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    low = high = numbers[0]
-    for number in numbers[1:]:
-        if number != high + 1:
-            yield low, high
-            low = number
-        high = number
-    yield low, high
+    low = numbers[0]
+    for number, after in zip(numbers, islice(numbers, 1, None)):
+        if after - number > 1:  # it is 0 where a name is there twice
+            yield low, number
+            low = after
+    yield low, numbers[-1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any, Callable, Optional, TypeVar
+import time
+from typing import Any, Callable, Optional, Sequence, TypeVar
 
 from envtune.messages import Message, Text
 
 T = TypeVar("T")
 # False in a process that is ended from outside when it does not answer: threads cost it a sixth of its time.
 has_deadlines = True
-_Outcome = tuple[Any, Optional[BaseException]]
 
 
 class Worker:
@@ -28,43 +28,87 @@ class Worker:
 
         `deadline` is in seconds.
         """
-        if not self._threaded:
-            return function()
-        self._calls.put(function)
-        try:
-            result, error = self._results.get(timeout=deadline)
-        except queue.Empty:
-            self.end()
-            self._start()
-            return None
-        if error is not None:
-            raise error
-        returned: T = result
-        return returned
+        return self.call_each([(function, deadline)])[0]
+
+    def call_each(self, calls: Sequence[tuple[Callable[[], T], float]]) -> list[Optional[T]]:
+        """Return what each of these functions returns, None for one that does not before its deadline; raise as `call`.
+
+        The thread goes from one to the next by itself: waking another thread after each costs more than many a call.
+        """
+        answers: list[Optional[T]] = []
+        while len(answers) < len(calls):
+            left = calls[len(answers) :]
+            if not self._threaded:
+                return answers + [function() for function, _ in left]
+            batch = _Batch(left)
+            self._batches.put(batch)
+            answers += batch.wait()
+            if batch.is_abandoned:
+                answers.append(None)
+                self.end()
+                self._start()
+        return answers
 
     def end(self) -> None:
         """No more calls: the thread ends, a hung one as soon as it comes back."""
-        self._calls.put(None)
+        self._batches.put(None)
 
     def _start(self) -> None:
-        self._calls: queue.SimpleQueue[Optional[Callable[[], Any]]] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[Optional[_Batch]] = queue.SimpleQueue()
+        self._threaded = False
         if not has_deadlines:
-            self._threaded = False
             return
         try:
-            threading.Thread(target=_serve, args=(self._calls, self._results), daemon=True).start()
+            threading.Thread(target=_serve, args=(self._batches,), daemon=True).start()
             self._threaded = True
         except (RuntimeError, MemoryError):
-            self._threaded = False
+            return
 
 
-def _serve(calls: queue.SimpleQueue[Optional[Callable[[], Any]]], results: queue.SimpleQueue[_Outcome]) -> None:
-    while (function := calls.get()) is not None:
+class _Batch:
+    """Calls that a thread runs, and their answers so far."""
+
+    def __init__(self, calls: Sequence[tuple[Callable[[], Any], float]]) -> None:
+        self.is_abandoned = False
+        self._calls = calls
+        self._answers: list[Any] = []
+        self._error: Optional[BaseException] = None
+        self._at = 0, time.monotonic()  # the number of the call that runs, and when it began
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def run(self) -> None:
+        """Run the calls, up to one that fails."""
         try:
-            results.put((function(), None))
+            for number, (function, _) in enumerate(self._calls):
+                if self.is_abandoned:
+                    return
+                self._at = number, time.monotonic()
+                self._answers.append(function())
         except BaseException as error:  # raised again where the call was made
-            results.put((None, error))
+            self._error = error
+        finally:
+            self._running.release()
+
+    def wait(self) -> Sequence[Any]:
+        """Return the answers, those before it where a call passes its deadline: the batch is abandoned then."""
+        shortest = min(deadline for _, deadline in self._calls)  # a later call may have it
+        while True:
+            number, began = self._at
+            left = began + self._calls[number][1] - time.monotonic()
+            if left <= 0:
+                self.is_abandoned = True
+                return self._answers[:number]
+            if self._running.acquire(timeout=min(left, shortest)):
+                break
+        if self._error is not None:
+            raise self._error
+        return self._answers
+
+
+def _serve(batches: queue.SimpleQueue[Optional[_Batch]]) -> None:
+    while (batch := batches.get()) is not None:
+        batch.run()
 
 
 def no_answer(deadline: float) -> Text:

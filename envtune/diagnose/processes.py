@@ -23,6 +23,7 @@ EXPLAINED = (
     "p2p",
     "topo",
     "lost",
+    "gone",
     "store",
     "cqe",
     "conflict",

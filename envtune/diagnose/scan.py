@@ -9,10 +9,11 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, 
 
 from envtune.catalog.tokens import is_conjunction
 from envtune.diagnose.code_forms import code_of, codes_in
+from envtune.diagnose.events.ending import other_death
 from envtune.diagnose.events.forms import QUOTED, form_of, is_mention
 from envtune.diagnose.events.pages import Pages
 from envtune.diagnose.events.position import is_embedded
-from envtune.diagnose.events.progress import Progress, progress_of
+from envtune.diagnose.events.progress import Progress, progress_of, steps_follow
 from envtune.diagnose.logs.blocks import Block, LineEnds, blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import (
@@ -24,6 +25,7 @@ from envtune.diagnose.logs.lines import (
     parse,
     rank_of,
     split_stream,
+    trimmed,
     year_of,
 )
 from envtune.diagnose.logs.window import BACK, PART, LineWindow
@@ -123,6 +125,7 @@ class Scan:
     tables: list[Table] = field(default_factory=list)  # the first ones
     mentions: list[Hit] = field(default_factory=list)  # lines that report no event
     progress: dict[str, Progress] = field(default_factory=dict)  # path -> how a file ends in which anything was found
+    deaths: dict[str, range] = field(default_factory=dict)  # path -> the lines that say of what else its run died
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
     errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
@@ -226,7 +229,9 @@ class _FileScan:
         if self._any_error[0] in self._known:
             self._look_at_tail(tail, ends)
         if self._found and self._file.pid is None and ends.lines is not None:
-            self._result.progress[self._file.path] = progress_of(tail, ends.lines - tail.count(b"\n") + 1)
+            first = ends.lines - tail.count(b"\n") + 1
+            self._result.progress[self._file.path] = progress_of(tail, first)
+            self._result.deaths[self._file.path] = other_death(tail, first)
         count, total = ends.lines, self._result.lines
         self._result.lines = None if count is None or total is None else total + count + unended
 
@@ -406,19 +411,19 @@ class _FileScan:
         line = replace(parse(lines.number(start), head), time=lines.time_at(head, start))
         before = [neighbour[:MAX_NEIGHBOUR] for neighbour in _before(lines, start)]
         after = [neighbour[:MAX_NEIGHBOUR] for neighbour in islice(lines.following(end), CONTEXT)]
-        outlived = self._outlived(lines, line.number, end)
+        outlived = self._outlived(lines, end)
         for number, match, text in matches:
             groups = {key: value for key, value in match.groupdict().items() if value is not None}
             context = (*before, text, *after)
             pattern, own = self._owned(number, match), replace(line, text=text)
             self._result.keep(Hit(pattern, self._file, own, groups, context, form, outlived))
 
-    def _outlived(self, lines: LineWindow, number: int, end: int) -> str:
+    def _outlived(self, lines: LineWindow, end: int) -> str:
         """Return `steps` where a run goes on after a line of a file of which only the end is looked at."""
         if self._file.size <= TAIL or self._file.pid is not None or self._looks <= 0:
             return ""
         self._looks -= 1
-        return "steps" if progress_of(lines.ahead(end, LOOK_AHEAD), number + 1).why_outlived(number) == "steps" else ""
+        return "steps" if steps_follow(lines.ahead(end, LOOK_AHEAD)) else ""
 
     def _look_for_error(self, lines: LineWindow, start: int, end: int) -> None:
         text = lines.text(start, end)
@@ -441,7 +446,7 @@ class _FileScan:
             self._traceback_ends[stream] = line.number
         self._notes.add_error(line)
         after = islice(lines.following(end), len(frames), len(frames) + CONTEXT)
-        error = FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(_trimmed(after)))
+        error = FirstError(self._file, line, tuple([*before, *frames][-BEFORE_ERROR - 1 : -1]), tuple(trimmed(after)))
         self._result.keep_error(error)
 
 
@@ -490,11 +495,3 @@ def _traceback(lines: LineWindow, text: str, end: int) -> list[str]:
         if other_stream == stream and message.strip() and not message.startswith((" ", "\t")):
             return frames
     return []
-
-
-def _trimmed(lines: Iterable[str]) -> list[str]:
-    """Return the lines without the empty ones at the end."""
-    trimmed = list(lines)
-    while trimmed and not trimmed[-1].strip():
-        trimmed.pop()
-    return trimmed

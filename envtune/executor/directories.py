@@ -1,9 +1,9 @@
-"""The only way of the executor to a path: its directories opened one by one, each judged, and kept open.
+"""Every path of the executor is opened here: directory by directory, each one judged and kept open.
 
-Whoever can write a directory can exchange what lies in it between a look and a write. So no path is followed twice:
+Whoever can write a directory can replace what is in it between a check and a write. So no path is followed twice:
 every component is opened below the one before without following links, and what is then read, written, renamed or
-removed is a name in the open directory. As root in a directory that belongs to another user, all of that happens as
-that user, who thereby gains nothing; where nobody can be named in whose place it could happen, it is refused.
+removed is a name in the open directory. As root in a directory that belongs to another user, all of that happens with
+the rights of that user, who thereby gains nothing; where no such user can be determined, it is refused.
 
 Symbolic links are followed only in directories in which nobody but root (and the caller) can put one.
 """
@@ -18,7 +18,7 @@ from typing import Any, List, NamedTuple, Optional
 from .common import fsync_directory, with_path
 from .problems import RefusedError, errno_problem
 
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40  # on the way to one path, as for the kernel
 _SYSTEM_GROUPS = 1000  # groups below are the distribution's own; of those above a directory service may know more
 _NO_GROUP = 65534
@@ -32,7 +32,7 @@ class Owner(NamedTuple):
 
 
 class Directory:
-    """An open directory; everything in its `with` block happens as `owner`, None for the user who runs this."""
+    """An open directory; what its `with` block does is done as `owner`, None for the user who runs this."""
 
     def __init__(self, descriptor: int, path: str, owner: Optional[Owner], real_path: str = "") -> None:
         self.descriptor = descriptor
@@ -126,10 +126,10 @@ def path_without_links(path: str) -> str:
 
 def open_below(descriptor: int, names: List[str]) -> int:
     """Open a directory below an open one, never through a link."""
-    current = os.open(".", _LOOK | os.O_DIRECTORY, dir_fd=descriptor)
+    current = os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=descriptor)
     for name in names:
         try:
-            following = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=current)
+            following = os.open(name, _PATH_ONLY | os.O_DIRECTORY, dir_fd=current)
         finally:
             os.close(current)
         current = following
@@ -143,20 +143,20 @@ class _Walk:
         self._as_root = os.geteuid() == 0
         self._trusted = (0, os.geteuid())
         self._links = 0
-        self.descriptor = os.open("/", _LOOK | os.O_DIRECTORY)
+        self.descriptor = os.open("/", _PATH_ONLY | os.O_DIRECTORY)
         self._begin_at_root()
 
     def _begin_at_root(self) -> None:
         self.here = "/"
         self._exposed = ""  # the first directory on the way whose names others can exchange
-        self._sticky = False  # in this one, others can only exchange what is theirs
+        self._sticky = False  # in this one, others can only replace files of their own
         self._owner: Optional[Owner] = None
         self._judge(os.fstat(self.descriptor))
 
     def follow(self, path: str) -> None:
         """Go to a directory from here, or from the root."""
         if path.startswith("/") and self.here != "/":
-            root = os.open("/", _LOOK | os.O_DIRECTORY)
+            root = os.open("/", _PATH_ONLY | os.O_DIRECTORY)
             os.close(self.descriptor)
             self.descriptor = root
             self._begin_at_root()
@@ -165,7 +165,7 @@ class _Walk:
                 self._step(name)
 
     def _step(self, name: str) -> None:
-        child = os.open(name, _LOOK, dir_fd=self.descriptor)
+        child = os.open(name, _PATH_ONLY, dir_fd=self.descriptor)
         try:
             status = os.fstat(child)
             path = os.path.dirname(self.here) if name == ".." else os.path.join(self.here, name)
@@ -204,7 +204,7 @@ class _Walk:
                 )
             self._owner = self._owner or Owner(owner, _group_of(owner, status.st_gid))
             self._exposed = above or self.here
-        elif above and self._as_root:  # another user can write no more than is his anyway
+        elif above and self._as_root:  # without root, nothing is written that the user could not write anyway
             raise RefusedError("below-a-directory-of-others", path=self.here, directory=above)
         self._sticky = False
         if _others_can_write(status, self.descriptor):
@@ -265,7 +265,7 @@ def _has_access_list(directory: int) -> bool:
 
 
 def _group_of(uid: int, fallback: int) -> int:
-    """Return the user's own group; for a user without a name the group of what is his, unless that is root's."""
+    """Return the user's own group; `fallback`, unless that is root's, for a user without an entry."""
     import pwd
 
     try:
@@ -312,7 +312,7 @@ class _ActingAs:
 
 
 def set_owner(descriptor: int, uid: int, gid: int) -> None:
-    """Give an open file its owner and group; a user's file also a group that root once gave it, which he cannot."""
+    """Give an open file its owner and group; also a group that only root could have given to a user's file."""
     try:
         os.fchown(descriptor, uid, gid)
     except PermissionError:

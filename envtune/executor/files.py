@@ -3,7 +3,6 @@
 import base64
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 import time
@@ -19,7 +18,11 @@ _GET_FLAGS, _IMMUTABLE, _APPEND_ONLY = 0x80086601, 0x10, 0x20  # FS_IOC_GETFLAGS
 
 def digest(data: Optional[bytes]) -> str:
     """Return `absent`, or the SHA-256 of the content."""
-    return "absent" if data is None else "sha256:" + hashlib.sha256(data).hexdigest()
+    if data is None:
+        return "absent"
+    import hashlib  # it loads a library for 6 ms, which a check of what can be fixed seldom needs
+
+    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def read_content(path: str) -> Optional[bytes]:

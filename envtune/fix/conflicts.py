@@ -14,7 +14,7 @@ class Ownership:
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}  # thing -> id of the change
-        self._digests: dict[str, str] = {}  # path -> digest of what the last change writes there
+        self._written: dict[str, Mapping[str, Any]] = {}  # path -> the last operation that writes there
 
     def conflict(self, change: Change) -> str:
         """Return the id of the change that owns something this one writes; empty when there is none.
@@ -24,7 +24,7 @@ class Ownership:
         for operation in change.operations:
             for thing in _things(operation):
                 owner = self._owners.get(thing)
-                if owner is not None and operation.get("expect") != self._digests.get(thing, ""):
+                if owner is not None and not self._goes_on(thing, operation):
                     return owner
         return ""
 
@@ -34,7 +34,12 @@ class Ownership:
             for thing in _things(operation):
                 self._owners[thing] = change.id
                 if operation["op"] == "file":
-                    self._digests[thing] = written_digest(operation)
+                    self._written[thing] = operation
+
+    def _goes_on(self, thing: str, operation: Mapping[str, Any]) -> bool:
+        """Return whether an operation expects what the last one writes; digests are made only where one is compared."""
+        last = self._written.get(thing)
+        return operation.get("expect") == ("" if last is None else written_digest(last))
 
 
 def written_digest(operation: Mapping[str, Any]) -> str:

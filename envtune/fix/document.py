@@ -18,7 +18,7 @@ from envtune.collector.redact.values import REDACTED
 from envtune.context.registry import current_name
 from envtune.errors import PlanError
 from envtune.executor.plan import OPERATIONS
-from envtune.fix.plan import DISRUPTION, SAFETY, Plan, SkippedFinding
+from envtune.fix.plan import DISRUPTION, SAFETY, Plan, SkippedFinding, without_label
 from envtune.messages import Literal, Message, Text
 from envtune.model import Change
 from envtune.schema.types import (
@@ -123,7 +123,7 @@ def _skipped_data(skipped: SkippedFinding, lang: str) -> dict[str, Any]:
         "finding": skipped.finding,
         "subject": redact_text(skipped.subject),
         "reason": redact_text(skipped.reason.to(lang)),
-        "steps": [redact_text(step.to(lang)) for step in skipped.steps],
+        "steps": [redact_text(without_label(step).to(lang)) for step in skipped.steps],
     }
 
 

@@ -15,7 +15,8 @@ def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequen
 
     What a person has to do is no change. What can be planned on the host itself, or as root, is in `elsewhere` only.
     """
-    plan = make_plan([finding for finding in findings if not finding.check.note], playbooks, context)
+    judged = [finding for finding in findings if not finding.check.note]
+    plan = make_plan(judged, playbooks, context, is_saved=False)
     planned = dict.fromkeys(check for change in plan.changes for check in fixed_checks(change))
     open_ = {skipped.finding for skipped in plan.skipped if skipped.elsewhere or skipped.steps}
     refused: dict[str, Text] = {}

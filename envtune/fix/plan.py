@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.audit import examine
@@ -34,6 +34,7 @@ from envtune.job.target import TargetOptions
 from envtune.messages import N_, Bilingual, Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
 from envtune.ranges import NumberTooLongError
+from envtune.records import NamedTuple
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
@@ -41,12 +42,12 @@ DISRUPTION = ("none", "job", "service", "reboot")
 _FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
+LOOK = N_("look: {line}")  # a step that changes nothing
 UNKNOWN = N_("it could not be checked: {reason}")
 NO_OPTIONS = FixOptions()
 
 
-@dataclass(frozen=True)
-class SkippedFinding:
+class SkippedFinding(NamedTuple):
     """A finding that the plan does not fix; `steps` are what a person does about it.
 
     `elsewhere` says where the same fix may be possible: `host` where this is a recording of one, `root` for its root.
@@ -59,8 +60,7 @@ class SkippedFinding:
     elsewhere: str = ""
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a fix would do on one host; `target` holds the fields of TargetOptions it was made for.
 
     `checks` and `options` are what it takes to build the same plan again: the checks that were run, and what the user
@@ -70,18 +70,23 @@ class Plan:
     host: str
     changes: tuple[Change, ...]
     skipped: tuple[SkippedFinding, ...]
-    target: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    target: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
     checks: tuple[str, ...] = ()
     machine: Optional[str] = None
 
 
 def make_plan(
-    findings: Iterable[Finding], playbooks: Iterable[Playbook], context: Context, options: FixOptions = NO_OPTIONS
+    findings: Iterable[Finding],
+    playbooks: Iterable[Playbook],
+    context: Context,
+    options: FixOptions = NO_OPTIONS,
+    is_saved: bool = True,
 ) -> Plan:
     """Return what would fix the failed findings, in the order in which it would be done.
 
-    What cannot be planned is listed as skipped: nothing that the host holds makes this raise.
+    What cannot be planned is listed as skipped: nothing that the host holds makes this raise. A plan that is not saved
+    does not say of which machine it is.
     """
     every = tuple(findings)
     failed = [finding for finding in every if finding.outcome is Outcome.FAIL]
@@ -105,7 +110,7 @@ def make_plan(
         _target(context),
         _options(context, options),
         tuple(dict.fromkeys(finding.id for finding in every)),
-        machine_digest(context.host),
+        machine_digest(context.host) if is_saved else None,
     )
 
 
@@ -163,12 +168,12 @@ def machine_digest(host: Host) -> Optional[str]:
 
     None where there is none (as in many containers) or where a recording does not hold it.
     """
-    import hashlib
-
     try:
         machine = host.read("/etc/machine-id").strip()
     except HostError:
         return None
+    import hashlib
+
     known = len(machine) == 32 and not set(machine) - set("0123456789abcdef")
     return hashlib.sha256(b"envtune.plan/1:" + machine.encode()).hexdigest() if known else None
 
@@ -184,11 +189,25 @@ def is_unknown(skipped: SkippedFinding) -> bool:
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
+    """Return that a person has to do it, and the steps: the remedy and the lines that repair, else those that look."""
     check = finding.check
-    repairs = [command for command in finding.commands if command.kind == "fix"] or finding.commands
-    lines = (command.line if isinstance(command.line, Text) else Literal(command.line) for command in repairs)
-    steps = (*([] if check.remedy is None else [check.remedy]), *lines)
+    lines = [
+        (command.kind, command.line if isinstance(command.line, Text) else Literal(command.line))
+        for command in finding.commands
+    ]
+    repairs = [line for kind, line in lines if kind == "fix"] or [Message(LOOK, line=line) for _, line in lines]
+    steps = (*([] if check.remedy is None else [check.remedy]), *repairs)
     return Message("no automatic fix; by hand:"), steps
+
+
+def only_looks(step: Text) -> bool:
+    """Return whether a step changes nothing, but shows more."""
+    return isinstance(step, Message) and step.template == LOOK
+
+
+def without_label(step: Text) -> Text:
+    """Return a step as it is typed."""
+    return step.fields["line"] if isinstance(step, Message) and only_looks(step) else step
 
 
 class _Draft:

@@ -41,7 +41,7 @@ class PreparedFix:
             if id_ not in {change.id for change in self.plan.changes}:
                 raise UsageError(Message("--change {name}: the plan has no such change", name=id_))
         changes = tuple(change for change in self.plan.changes if not ids or change.id in ids)
-        return replace(self, plan=replace(self.plan, changes=changes))
+        return replace(self, plan=self.plan._replace(changes=changes))
 
 
 def plan(

@@ -56,7 +56,7 @@ def prepare_saved(
             target = target._replace(python=python)
     fixed = {check for change in saved.changes for check in fixed_checks(change)}
     if not fixed:
-        return PreparedFix(replace(saved, skipped=()), (), (), target, catalogue.expectations)
+        return PreparedFix(saved._replace(skipped=()), (), (), target, catalogue.expectations)
     made = prepare(host, target, checks, catalogue, options)
     left_out: tuple[SkippedFinding, ...] = ()
     findings = tuple(finding for finding in made.findings if finding.id in fixed)
@@ -65,7 +65,7 @@ def prepare_saved(
     else:
         changes = _same_changes(saved.changes, made.plan, findings)
         left_out = tuple(_left_out(saved, made.plan, fixed))
-    plan = replace(made.plan, changes=changes, skipped=left_out)
+    plan = made.plan._replace(changes=changes, skipped=left_out)
     return replace(made, plan=plan, checks=tuple(check for check in checks if check.id in fixed), findings=findings)
 
 

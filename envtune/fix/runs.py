@@ -8,16 +8,17 @@ from envtune.commandline import for_this_host
 from envtune.errors import UsageError
 from envtune.executor.files import read_content
 from envtune.executor.history import RecordedRun, recorded_runs
-from envtune.executor.problems import JournalError, LockedError, RefusedError, problem_of
+from envtune.executor.problems import ExecutorError, JournalError, LockedError, RefusedError, problem_of
 from envtune.executor.recover import preview_undo, prune_runs, resume_run
 from envtune.executor.recover import undo_run as revert_run
 from envtune.executor.run import apply_plan, record_verified
 from envtune.executor.run_directory import RunDirectory
 from envtune.executor.state import state_directory
 from envtune.fix.executor_messages import error_message
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, alternatives, nearest
 
 T = TypeVar("T")
+_NO_RUN = ("no-such-run", "not-a-run-name")  # what the executor says of a name that no run has
 Result = Mapping[str, Any]
 OnEvent = Callable[[str, Mapping[str, Any]], None]  # kind (start, change, output) and its record
 
@@ -111,6 +112,17 @@ def _unchanged(reason: Text) -> Text:
     return reason
 
 
+def _unknown_run(error: ExecutorError) -> UsageError:
+    """Return the error for a name that no run has, with the names that come nearest."""
+    message, known = error_message(error), [run.name for run in recorded_runs(state_directory())]
+    near = nearest(str(error.problem.fields["run"]), known)
+    if near:
+        message = Message("{message}; did you mean {guess}?", message=message, guess=alternatives(near))
+    command = for_this_host("envtune history", same_user=True)
+    hint = Message("to list them: {command}", command=command)
+    return UsageError(Message("{problem} ({hints})", problem=message, hints=hint))
+
+
 def _run_executor(work: Callable[[], T], advice: Callable[[Text], Text] = _unchanged) -> T:
     from envtune.collector.redact import redact_text
 
@@ -118,7 +130,7 @@ def _run_executor(work: Callable[[], T], advice: Callable[[Text], Text] = _uncha
     try:
         return work()
     except (LockedError, RefusedError) as error:
-        raise UsageError(error_message(error)) from None
+        raise _unknown_run(error) if error.problem.code in _NO_RUN else UsageError(error_message(error)) from None
     except JournalError as error:
         raise UsageError(
             Message(

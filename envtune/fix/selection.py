@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Iterator, Sequence
 
 from envtune.catalog import Catalogue, select
+from envtune.catalog.selection import names, selectors, unknown_name
 from envtune.errors import PlanError, UsageError
 from envtune.fix.plan import Plan, fixed_checks
 from envtune.messages import Joined, Message, Text, enumerated
@@ -34,13 +35,15 @@ def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -
     known = {check.id for check in catalogue.checks}
     chosen: list[str] = []
     for word in _pieces(words):
+        if word and word not in playbooks and not any(names(word, check) for check in catalogue.checks):
+            raise unknown_name(word, [*selectors(catalogue.checks), *playbooks], ("checks", "playbooks"))
         fixes = playbooks[word].fixes if word in playbooks else (word,)
         chosen += [check for check in fixes if check in known or word not in playbooks]
     for entry in map(str.upper, _pieces(faq)):
         _refuse_run(entry, catalogue)
         about = list(_about(entry, catalogue))
         if entry and not about and not any(entry == e.id or entry in e.aliases for e in catalogue.faq):
-            raise UsageError(Message("--faq {entry}: unknown entry; one of a site needs --catalog DIR", entry=entry))
+            raise _unknown_entry(entry, catalogue)
         if not about:
             raise UsageError(Message("--faq {entry}: no check refers to it", entry=entry))
         chosen += about
@@ -73,6 +76,11 @@ def _refuse_run(entry: str, catalogue: Catalogue) -> None:
                 variables=enumerated(known.settings),
             )
             raise UsageError(variables)
+
+
+def _unknown_entry(entry: str, catalogue: Catalogue) -> UsageError:
+    error = unknown_name(entry, [known.id for known in catalogue.faq], ("faq",))
+    return UsageError(Message("--faq {entry}: {problem}", entry=entry, problem=error.message))
 
 
 def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:

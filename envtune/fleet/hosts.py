@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Iterable, Optional, Sequence
 
-from envtune.errors import UsageError
+from envtune.errors import UsageError, require_package
 from envtune.messages import Message, enumerated, nearest
 
 MOST_HOSTS = 100_000
@@ -14,24 +14,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,253}")
 _SECTION = re.compile(r"\[([^\]:]+)(?::(\w+))?\]")
 
 
-def require_library() -> None:
-    """Raise UsageError where ClusterShell is not installed."""
-    try:
-        import ClusterShell  # noqa: F401 (only whether it is there)
-    except ImportError:
-        raise UsageError(
-            Message(
-                "{verb} needs {library}: pip install {package}",
-                verb="envtune fleet",
-                library="ClusterShell",
-                package="'envtune[fleet]'",
-            )
-        ) from None
-
-
 def node_set(text: str) -> tuple[str, ...]:
     """Return the hosts of a node set, which may name groups of the site (`node[1-9],@gpu`); raises UsageError."""
-    require_library()
+    require_package("ClusterShell")
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
     try:

@@ -6,7 +6,8 @@ import json
 import re
 from collections import Counter, defaultdict
 from itertools import chain
-from typing import Iterable, Iterator, Mapping, Optional, Sequence
+from operator import itemgetter
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.settings import PACKAGE, PACKAGES, VARIABLE, VARIABLES
 from envtune.compare.comparison import Group
@@ -144,15 +145,17 @@ def matrix(store: Store, hosts: Mapping[int, str]) -> Matrix:
     """Return what every check says on the hosts."""
     outcomes = {host: (own, codes) for host, own, codes in store.matrix(CODES) if host in hosts}
     checks = sorted({check for own in {own for own, _ in outcomes.values()} for check in own})
-    places: dict[tuple[str, ...], list[int]] = {(): [-1] * len(checks)}  # of each check in the codes of a host
-    for own in {own for own, _ in outcomes.values()}:
+    if not checks:
+        return Matrix((), (("", tuple(hosts.values())),) if hosts else ())
+    in_order: dict[tuple[str, ...], itemgetter[Any]] = {}
+    for own in {(), *(own for own, _ in outcomes.values())}:
         place = {check: number for number, check in enumerate(own)}
-        places[own] = [place.get(check, -1) for check in checks]
+        in_order[own] = itemgetter(*(place.get(check, -1) for check in checks))
     rows: dict[str, list[str]] = {}
     for host, name in hosts.items():
         own, codes = outcomes.get(host, ((), ""))
         known = codes + CODES["notapplicable"]  # the last one is that of a check that was not made
-        rows.setdefault("".join([known[number] for number in places[own]]), []).append(name)
+        rows.setdefault("".join(in_order[own](known)), []).append(name)
     ordered = sorted(rows.items(), key=lambda row: (-row[0].count("f"), -len(row[1]), row[0]))
     return Matrix(tuple(checks), tuple((codes, tuple(names)) for codes, names in ordered))
 

@@ -16,12 +16,12 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Protocol, Sequenc
 
 from envtune.collector import network, processes
 from envtune.collector.commands import run_command
-from envtune.collector.files import file_status, list_names, open_regular, read_bytes, read_head
+from envtune.collector.files import file_status, list_names, open_regular, read_bytes, read_head, tree_size
 from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
 from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
-from envtune.errors import Denied, HostError, Missing, TimedOut, Unreadable
+from envtune.errors import NO_COMMAND, Denied, HostError, Missing, TimedOut, Unreadable
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 
 T = TypeVar("T")
@@ -65,6 +65,9 @@ class Host(Protocol):
     def runtime_versions(self, path: str) -> str:
         """Return the `runtime_versions` of a library: `needs:GLIBC_2.28 provides:GLIBCXX_3.4.30`."""
 
+    def tree_size(self, path: str) -> str:
+        """Return the `tree_size` of a directory: `bytes:1048576 files:12 complete`."""
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a command that only reads; raises Missing, Denied or TimedOut (its process group is killed)."""
 
@@ -99,6 +102,17 @@ def is_dir(host: Host, path: str) -> bool:
         return host.stat(path).kind == "dir"
     except Missing:
         return False
+
+
+def disk_of(host: Host, path: str) -> Disk:
+    """Return the file system that holds `path`, or will hold it once it is made; raises HostError."""
+    try:
+        return host.disk(path)
+    except Missing:
+        above = os.path.dirname(path)
+        if above == path:
+            raise
+        return disk_of(host, above)
 
 
 def realpath(host: Host, path: str) -> str:
@@ -246,6 +260,10 @@ class LocalHost:
 
         return self._file("versions", path, versions)
 
+    def tree_size(self, path: str) -> str:
+        """Return the `tree_size` of a directory, of a bounded part of what is in it."""
+        return self._file("size", path, lambda: tree_size(path, self.users))
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Run a command that only reads; raises TimedOut after `timeout` seconds."""
         line = " ".join(argv)
@@ -319,7 +337,7 @@ def command_result(row: Mapping[str, Any]) -> CommandResult:
     line = " ".join(argv)
     error: Optional[str] = row.get("error")
     if error == "missing":
-        raise Missing(line, "command not found")
+        raise Missing(line, NO_COMMAND)
     if error == "denied":
         raise Denied(line, row.get("untrusted", ""))
     if error not in (None, "timeout"):

@@ -1,4 +1,4 @@
-"""JSON that a host gave: what is too deeply nested is refused like what is no JSON."""
+"""Parse JSON that was read from a host; text that is nested too deeply is refused, as invalid JSON is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; ValueError where it is none, too deeply nested, or has thousands of digits."""
-    import json  # most runs read none
+    """Return the value of a JSON text.
+
+    Raises ValueError for text that is not JSON, is nested too deeply, or holds a number of thousands of digits.
+    """
+    import json  # most runs parse none
 
     try:
         return json.loads(text)

@@ -117,6 +117,12 @@ def status_field(pid: int, name: str) -> Optional[str]:
     return None
 
 
+def sleeps(pid: int) -> Optional[int]:
+    """Return how often the main thread of a process gave up its CPU to wait for something (proc(5))."""
+    text = status_field(pid, "voluntary_ctxt_switches")
+    return int(text) if text is not None and text.isdecimal() else None
+
+
 def allowed_cpus(pid: int) -> Optional[int]:
     """Return the number of CPUs that a process may run on."""
     text = status_field(pid, "Cpus_allowed_list")

@@ -18,6 +18,7 @@ from envtune.records import NamedTuple
 COST = 0.005  # of one core, which the interval is chosen by
 INTERVAL, LONGEST = 0.1, 5.0  # seconds between two samples
 LONG_WAITS = 0.5  # of the time without a CPU, from which the states in the samples count, too
+FAULT_SLEEPS = 0.8  # share of the sleeps that are for a page which is read from storage, from which all of them are
 RESCAN = 2.0  # seconds after which new processes are looked for
 BUCKETS = 30  # of a sparkline
 _LAUNCHERS = frozenset(("sh", "bash", "dash", "zsh", "timeout", "env", "nohup", "torchrun", "mpirun", "srun", "time"))
@@ -33,7 +34,7 @@ class Usage(NamedTuple):
     seconds: float
     cpu: float  # of its main thread
     waiting: float  # of its main thread, for a CPU
-    disk: float  # of the samples, or of the time that the kernel accounts for, in uninterruptible sleep
+    disk: float  # asleep for storage: of the samples, of what the kernel accounts for, or of sleeps on page faults
     whole: float  # CPU of all its threads
     busiest_thread: float  # of the time with a CPU, in which the busiest thread but the main one ran
     major_faults: float  # a second
@@ -76,6 +77,7 @@ class _Tracked:
         self.main = self.first_main = proc.stat(f"/proc/{pid}/task/{pid}/stat") or first
         self.threads = _threads(pid)
         self.transferred, self.writes = proc.transferred(pid), False
+        self.sleeps, self.sleeps_on_faults = proc.sleeps(pid), False
         self.inherited = 0.0  # CPU time that its children had used before they were seen
         self.samples = self.blocked = self.ready = 0
         self.points: list[tuple[float, float]] = [(now, self.main.cpu)]
@@ -99,6 +101,9 @@ class _Tracked:
         seconds = max(self.now - self.began, 1e-3)
         read, written = (now - then for now, then in zip(proc.transferred(self.pid), self.transferred))
         self.writes = written > read
+        self.sleeps_on_faults = are_on_faults(
+            _difference(proc.sleeps(self.pid), self.sleeps), self.main.major_faults - self.first_main.major_faults
+        )
         for thread, (cpu, wait) in _threads(self.pid).items():
             cpu_before, wait_before = self.threads.get(thread, (0.0, 0.0))
             if thread != self.pid:
@@ -121,6 +126,8 @@ class _Tracked:
         accounted = (self.main.blocked - self.first_main.blocked) / seconds
         sampled = self.blocked / self.samples if self.samples else 0.0
         cpu = min((self.main.cpu - self.first_main.cpu) / seconds, 1.0)
+        waiting = self._waiting(cpu, seconds)
+        asleep = max(1.0 - cpu - waiting, 0.0) if self.sleeps_on_faults else 0.0
         return Usage(
             self.pid,
             self.first.name,
@@ -128,8 +135,8 @@ class _Tracked:
             is_main,
             seconds,
             cpu,
-            self._waiting(cpu, seconds),
-            min(max(accounted, sampled), 1.0),
+            waiting,
+            min(max(accounted, sampled, asleep), 1.0),
             (self.last.cpu - self.first.cpu) / seconds,
             self.busiest,
             (self.last.major_faults - self.first.major_faults) / seconds,
@@ -137,6 +144,18 @@ class _Tracked:
             self.writes,
             _series(self.points, ends),
         )
+
+
+def are_on_faults(sleeps: Optional[int], faults: int) -> bool:
+    """Return whether hardly a sleep of a thread was for anything but a page that had to be read from storage.
+
+    Where storage answers within microseconds, samples meet none of those sleeps, however many there are.
+    """
+    return sleeps is not None and 0 < sleeps * FAULT_SLEEPS <= faults
+
+
+def _difference(last: Optional[int], first: Optional[int]) -> Optional[int]:
+    return None if last is None or first is None else last - first
 
 
 def busy_share(cpu: float, waiting: float) -> float:

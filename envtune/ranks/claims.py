@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Container, Iterable, Mapping, Optional, Sequence
 
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import Link, Note, Process
@@ -50,21 +50,34 @@ def _ranks(text: str) -> list[int]:
     return [int(word) for word in re.findall(r"\[(\d{1,18})\]?(?=[,:;\]]|\s|$)", text)]
 
 
-def lost(processes: Processes, notes: Iterable[Note]) -> list[tuple[Process, Note]]:
+def lost(processes: Processes, notes: Iterable[Note], waiting: Container[Process] = ()) -> list[tuple[Process, Note]]:
     """Return the processes whose heartbeat is lost, the gravest status first, then as they were reported."""
     found: dict[Process, tuple[int, int, Note]] = {}
     for order, note in enumerate(notes):
-        if note.kind != "lost" or (note.fields.get("status") or "").upper() in _FINE:
-            continue
         status = (note.fields.get("status") or "LOST").upper()
+        if status in _FINE:
+            continue
         gravity = next((n for n, word in enumerate(_GRAVITY) if word in status), len(_GRAVITY))
-        process = processes.by_device(note.fields["server"], int(note.fields["device"]))
-        if not process.has_log and processes.complete:
-            continue  # of another job
-        if process not in found or gravity < found[process][0]:
-            found[process] = (gravity, order, note)
+        for process in _lost(processes, note, waiting):
+            if process not in found or gravity < found[process][0]:
+                found[process] = (gravity, order, note)
     gravest = min((gravity for gravity, _, _ in found.values()), default=0)
     return [(process, note) for process, (gravity, _, note) in found.items() if gravity == gravest]
+
+
+def _lost(processes: Processes, note: Note, waiting: Container[Process]) -> list[Process]:
+    """Return whose heartbeat a line says is lost; by a number alone only one that did not wait, if there is one."""
+    if note.kind == "gone":
+        silent = [process for process in processes.named(note) if process not in waiting]
+        return silent if len(silent) == 1 or len({process.host for process in silent} - {""}) == 1 else []
+    if note.kind != "lost":
+        return []
+    device = int(note.fields["device"])
+    if note.fields["server"]:
+        process = processes.by_device(note.fields["server"], device)
+        return [process] if process.has_log or not processes.complete else []  # else it is of another job
+    silent = [p for p in processes.all if device in (p.device, p.logic) and p not in waiting and p.has_log]
+    return silent if len(silent) == 1 else []
 
 
 def broken_links(processes: Processes, notes: Iterable[Note]) -> list[Link]:

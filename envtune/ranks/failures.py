@@ -11,8 +11,8 @@ from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 from envtune.ranks.clocks import Clocks
 from envtune.ranks.errors import meaning
 from envtune.ranks.processes import Processes
-from envtune.ranks.records import OWN, UNSURE, Note, Process, Root
-from envtune.ranks.waits import Wait, is_transfer
+from envtune.ranks.records import OWN, UNSURE, WAIT, Note, Process, Root
+from envtune.ranks.waits import WAITING, Wait, is_transfer
 
 FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
 _DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
@@ -21,7 +21,22 @@ _FATAL = re.compile(
     r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$)"
     r"|Segmentation|Fatal Python|Killed|SIG[A-Z]+|Bus error"
 )
+_KILL = 9
+_WHOLE = ("OOMKilled", "Evicted")  # a container with all of its processes
+_OF_JOB = re.compile(r"(?i)python|^pt_|torch|train|infer|vllm|ray|mind|msrun|deepspeed")  # names of its programs
 _ENDED = 15  # SIGTERM: the launcher's
+_SIGNALS = {
+    "Segmentation fault": 11,
+    "segfault": 11,
+    "SIGSEGV": 11,
+    "Bus error": 7,
+    "SIGBUS": 7,
+    "Aborted": 6,
+    "SIGABRT": 6,
+    "SIGTERM": 15,
+    "SIGILL": 4,
+    "SIGFPE": 8,
+}  # of others it is 9
 
 
 class Failure(NamedTuple):
@@ -102,6 +117,9 @@ def _of_reported(failure: Failure, reports: Sequence[Report]) -> Failure:
     if len(reported) != 1:
         return failure
     (named,) = reported
+    killed = next((report for report in here if report.signal == _KILL), None)
+    if killed is not None:
+        return Failure(named, killed.note, KILLED)  # such a process says nothing: the line is its launcher's
     named.files += [file for file in process.files if file not in named.files]
     return failure._replace(process=named)
 
@@ -181,13 +199,43 @@ def _reported(processes: Processes, note: Note) -> Optional[Process]:
     host = host or processes.host_of_line(note) or (printer.host if printer is not None else "")
     if fields.get("pid", "0") != "0":
         process = processes.by_pid(host, int(fields["pid"]))
-        if not process.has_log and printer is not None and printer.rank is not None and fields.keys() == {"pid", "how"}:
-            return printer  # the shell that started the process writes to the same file
-        if process.has_log or "rank" not in fields:
+        if process.has_log:
             return _completed(processes, process, fields, host)
+        if "rank" not in fields:
+            return _of_unknown_id(processes, note, process, host)
     if "rank" in fields:
         return _completed(processes, processes.by_rank(int(fields["rank"])), fields, host)
-    return processes.by_local_rank(host, int(fields["local"])) if "local" in fields else None
+    if "local" in fields:
+        return processes.by_local_rank(host, int(fields["local"]))
+    whole = processes.pod(note) != "" or fields.get("how") in _WHOLE
+    return _silent(processes.named(note), printer, whole)
+
+
+def _of_unknown_id(processes: Processes, note: Note, process: Process, host: str) -> Optional[Process]:
+    """Return the process that a line means by an id that no log has; None where it is none of the job."""
+    printer = processes.of(note)
+    if printer is not None and printer.rank is not None and note.fields.keys() == {"pid", "how"}:
+        return printer  # the shell that started the process writes to the same file
+    program = note.fields.get("program", "")
+    silent = _silent(processes.at(host), printer) if not program or _OF_JOB.search(program) else None
+    if silent is not None:
+        return silent  # in a container it has another id
+    foreign = processes.complete or (program and not _OF_JOB.search(program))
+    return None if foreign else _completed(processes, process, note.fields, host)
+
+
+def _silent(there: Sequence[Process], printer: Optional[Process], whole: bool = False) -> Optional[Process]:
+    """Return the one process of these that does not say that it waited; of a pod that ended as a whole their host."""
+    others = (process for process in there if process.has_log and (process is not printer or process.rank is not None))
+    silent = [process for process in others if not any(map(_gives_up, process.notes))]
+    hosts = {process.host for process in silent}
+    if whole and len(silent) > 1 and len(hosts) == 1 and "" not in hosts:
+        return Process(hosts.pop(), files=[file for process in silent for file in process.files])
+    return silent[0] if len(silent) == 1 else None
+
+
+def _gives_up(note: Note) -> bool:
+    return note.kind.partition(".")[0] in WAITING or note.fields.get("meaning") == WAIT
 
 
 def _completed(processes: Processes, process: Process, fields: Mapping[str, str], host: str) -> Process:
@@ -211,7 +259,7 @@ def _signal(fields: Mapping[str, str]) -> int:
     if how:
         if how.startswith("Exited"):
             return max(int(how.split()[-1]) - 128, 0)
-        return {"Segmentation fault": 11, "Bus error": 7, "Aborted": 6}.get(how, 9)
+        return _SIGNALS.get(how, 9)
     status = fields.get("exit")
     if status is None:
         return 9  # the kernel, an executor: it did not exit by itself

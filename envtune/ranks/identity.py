@@ -20,6 +20,7 @@ class Identity(NamedTuple):
     host: str = ""
     device: Optional[int] = None
     worker: str = ""  # a name that tells several processes of a file apart
+    logged: str = ""  # the host that a journal says; that of a directory is preferred, others may be called so
     label: Optional[int] = None  # a number alone (`7: `, `[7]: `), as `srun --label` writes and every list does
 
     @property
@@ -38,15 +39,23 @@ _HOST = re.compile(
     r"(?:\[[\d,]+\]<std\w+>:)?((?:worker|node|host|pod|server)[\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): "
     r"|\[pod/([\w.-]+)(?:/[\w.-]+)?\] "  # kubectl logs --prefix
 )
+# kubectl logs --timestamps, docker logs --timestamps, files of containerd; journalctl, syslog; docker compose logs.
+_LOGGED = re.compile(
+    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?) "
+    r"(?:std(?:out|err) [FP] |(?P<host>[\w.-]+) (?:kernel|[\w./@-]+\[\d+\]): )?"
+    r"|(?P<container>[\w.-]+) +\| "
+)
 _RANK = re.compile(
     r"(?:\[default\d+\]:\s?)?(?:\(\w[\w.]* [^)]*\)\s?)?\[(?:[Rr]ank|RANK)[ _=]?(?P<rank>\d{1,18})\]"
     r"|\[\d+,(?P<mpi>\d{1,18})\]<std\w+>"
     r"|[^\n]{0,90}\[(?:PG [^\]]{0,60})?Rank (?P<watchdog>\d{1,18})\]"
 )
+_MASKED = re.compile(r"[^*]*\*.*|(?=.*[xX])(?:[\dA-Fa-f]{1,4}|[xX]{1,4})(?:[.:](?:[\dA-Fa-f]{1,4}|[xX]{1,4})){3,}")
 _LABEL = re.compile(r"\[?(\d{1,5})\]?: ")
 _LOCAL = re.compile(r"\[default(\d{1,18})\]:")
 _ACTOR = re.compile(
-    r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\w.:-]+))?\)"
+    r"\((?P<worker>\w[\w.]*) (?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\w.:*-]+))?\)"
 )
 _TENSOR = re.compile(r"\w*Worker_TP(\d{1,18})(?:_EP\d{1,18})?")
 _TORCH_NPU = re.compile(r"\(PID:(\d{1,18}), ?Device:(-?\d{1,18}), ?RankID:(-?\d{1,18})\)")
@@ -58,15 +67,14 @@ _PID = re.compile(
 
 def identity_of(text: str) -> Identity:
     """Return what the prefixes of a line say."""
-    head = text[:HEAD]
-    host, own = _HOST.match(head), Identity()
+    own, head = _after_time(Identity(), text[:HEAD])
+    host = _HOST.match(head)
     if host is not None:
         own = own._replace(host=host[1] or host[2])
         head = head[host.end() :]
     label = _LABEL.match(head)
     if label is not None:
-        own = own._replace(label=int(label[1]))
-        head = head[label.end() :]
+        own, head = _after_time(own._replace(label=int(label[1])), head[label.end() :])
     rank, local = _RANK.match(head), _LOCAL.match(head)
     if rank is not None:
         own = own._replace(rank=next(int(value) for value in rank.groups() if value is not None))
@@ -76,6 +84,14 @@ def identity_of(text: str) -> Identity:
     return _with_process(own, head)
 
 
+def _after_time(own: Identity, head: str) -> tuple[Identity, str]:
+    """Return the line after the time that what collected it wrote in front, with the host that it says."""
+    found = _LOGGED.match(head) if head[4:5] == "-" or head[3:4] == " " or " | " in head[:70] else None
+    if found is None:
+        return own, head
+    return own._replace(logged=found["host"] or found["container"] or own.logged), head[found.end() :]
+
+
 def _with_actor(own: Identity, head: str) -> Identity:
     """Add the process of an actor (Ray) or a worker (vLLM)."""
     actor = _ACTOR.search(head)
@@ -83,13 +99,26 @@ def _with_actor(own: Identity, head: str) -> Identity:
         return own
     tensor = _TENSOR.fullmatch(actor["worker"])
     rank = actor["rank"] or (tensor[1] if tensor else "")
-    own = own._replace(pid=int(actor["pid"]), worker=actor["worker"], host=actor["host"] or own.host)
+    own = own._replace(pid=int(actor["pid"]), worker=actor["worker"], host=unmasked(actor["host"] or own.host))
     return own._replace(rank=int(rank)) if rank and own.rank is None else own
 
 
 def is_labelled(owns: Iterable[Identity]) -> bool:
-    """Return whether the lines of a file are labelled with their ranks: with several, a single one is of a list."""
-    return len({own.label for own in owns} - {None}) > 1
+    """Return whether the lines of a file are labelled with their ranks: with several, a single one is of a list.
+
+    Where lines say another rank, too, the label is that of a task which started it.
+    """
+    labels: set[int] = set()
+    for own in owns:
+        if own.label is not None and own.rank not in (None, own.label):
+            return False
+        labels |= set() if own.label is None else {own.label}
+    return len(labels) > 1
+
+
+def unmasked(address: str) -> str:
+    """Return an address or a name, empty where somebody has masked it (`10.*.*.*`): it is that of many."""
+    return "" if _MASKED.fullmatch(address) else address
 
 
 def _with_process(own: Identity, head: str) -> Identity:

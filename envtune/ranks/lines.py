@@ -6,17 +6,19 @@ fields, `source` is where the spelling was seen. Fields that many lines have in 
     own, own_ip, own_server, own_device     the process that printed the line, or that the line is about
     peer, peer_ip, peer_server, peer_device the process it waits for; `peer` is a rank of the communicator `comm`
     size                                    the number of ranks that are expected
+    name                                    a pod, a container or a program: its log or its host is called so
+    node, nodes                             workers as MindSpore numbers them
 
 Sources: hcomm and hccl of CANN 5.1 to 9 with their fault diagnosis guide (`docs/en/user_guide/fault_diagnosis` of
 hicann/hccl), ascend-faultdiag of Ascend/mind-cluster, torch_npu, MindSpore, PyTorch, Ray, vLLM, DeepSpeed, Open MPI,
-Slurm, the kernel; numbers are threads of vllm-ascend.
+MPICH, Slurm, Kubernetes, Docker, supervisord, systemd, the kernel; numbers are threads of vllm-ascend.
 """
 
 from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-IP = r"[\dA-Fa-f:.]+"
+IP = r"[\dA-Fa-f:.*xX]+"  # also one that somebody masked; investigate() leaves those out
 
 
 class Row(NamedTuple):
@@ -45,6 +47,7 @@ FIELDS: Mapping[str, str] = {
     "task": r"\btaskType\s?\[([^\]]+)\]",
 }
 
+_AFTER_TIME = r"(?:\d{4}-\d\d-\d\dT[\d:.]+Z)?\s*"  # kubectl logs --timestamps
 _GUIDE = "hicann/hccl docs/en/user_guide/fault_diagnosis"
 _FAULTDIAG = "Ascend/mind-cluster component/ascend-faultdiag"
 _STARTS = (
@@ -107,6 +110,12 @@ _STARTS = (
         "torch.distributed.launcher.api: launch configs",
         True,
     ),
+    Row(
+        "placed",
+        r"The new node: (?P<node>[\w.-]+)\(role: MS_WORKER\), rank id: (?P<rank>\d+), device id: (?P<device>\d+), "
+        r"hostname: (?P<host>[\w.-]+)",
+        "MindSpore meta_server_node.cc",
+    ),
     Row("places", r"\bglobal_ranks=\[(?P<ranks>[\d, ]+)\]", "torch.distributed.elastic: ranks of this host"),
     Row("places", r"global_rank_mapping=.*?\{(?P<mapping>'[^}]*)\}", "DeepSpeed launch.py: ranks of all hosts"),
 )
@@ -135,7 +144,6 @@ _TOPOLOGY = (
         "torch c10d TCPStore: the process of rank 0 holds the store",
     ),
     Row("topo.missing", r"Ranks? (?P<missing>[\d, ]+) failed to pass monitoredBarrier", "torch ProcessGroupGloo.cpp"),
-    Row("topo.missing", r"Time out nodes are \[(?P<missing>[\d', ]*)\]", "MindSpore process_entity/_api.py"),
 )
 _NOTIFY = (
     Row("notify", r"(?:Task|FFTS\+?) run failed, base information is", "task_exception_handler.cc (CANN 6.3 to 9)"),
@@ -314,8 +322,9 @@ _FAILURES = (
 _ENDS = (
     Row(
         "first",
-        r"Root Cause \(first observed failure\):\s*\n\s*\[\d+\]:\s*\n\s*time\s*:[^\n]*\n\s*host\s*:\s*(?P<host>\S+)"
-        r"\s*\n\s*rank\s*:\s*(?P<rank>\d+)[^\n]*\n\s*exitcode\s*:\s*(?P<exit>-?\d+)\s*\(pid: (?P<pid>\d+)\)",
+        rf"Root Cause \(first observed failure\):\s*\n{_AFTER_TIME}\[\d+\]:\s*\n{_AFTER_TIME}time\s*:[^\n]*\n"
+        rf"{_AFTER_TIME}host\s*:\s*(?P<host>\S+)\s*\n{_AFTER_TIME}rank\s*:\s*(?P<rank>\d+)[^\n]*\n"
+        rf"{_AFTER_TIME}exitcode\s*:\s*(?P<exit>-?\d+)\s*\(pid: (?P<pid>\d+)\)",
         "torch.distributed.elastic",
         True,
     ),
@@ -344,8 +353,58 @@ _ENDS = (
         r"line \d+:\s+(?P<pid>\d+) (?P<how>Killed|Segmentation fault|Bus error|Aborted)",
         "bash",
     ),
-    Row("exit", r"Out of memory: Killed process (?P<pid>\d+)", "the kernel (dmesg)"),
-    Row("exit", r"\boom-kill:.*\bpid=(?P<pid>\d+)", "the kernel (dmesg)"),
+    Row(
+        "exit",
+        r"(?:Out of memory|out of memory): Kill(?:ed)? process (?P<pid>\d+)(?: \((?P<program>[^)\n]*)\))?",
+        "the kernel: a host, a cgroup",
+    ),
+    Row("exit", r"\[(?P<pid>\d+)\]: (?P<how>segfault) at [\da-f]+ ip", "the kernel (dmesg)"),
+    Row("exit", r"\boom-kill:.*?(?:\btask=(?P<program>[^,\s]+),)?\bpid=(?P<pid>\d+)", "the kernel (dmesg)"),
+    Row(
+        "exit",
+        r"= +(?:RANK (?P<rank>\d+) )?PID (?P<pid>\d+) RUNNING AT (?P<host>[\w.-]+)\s*\n=\s+"
+        r"(?:KILLED BY SIGNAL|EXIT CODE): (?P<signal>\d+)",
+        "Hydra: MPICH, Intel MPI",
+        True,
+    ),
+    Row(
+        "exit",
+        r"\bprocess (?P<local>\d+) terminated with (?:signal (?P<how>SIG\w+)|exit code (?P<exit>\d+))",
+        "torch/multiprocessing/spawn.py",
+    ),
+    Row("exit", r"slurmstepd(?:-(?P<host>[\w.-]+))?: error: Detected \d+ oom[_-]kill", "slurmstepd"),
+    Row(
+        "exit",
+        r"\bexited: (?P<name>[\w:.-]+) \((?:terminated by (?P<how>SIG\w+)|exit status (?P<exit>\d+)); not expected\)",
+        "supervisord",
+    ),
+    Row("exit", r"(?P<name>[\w@.-]+)\.service: Main process exited, code=killed, status=(?P<signal>\d+)/", "systemd"),
+    # What ends a container from outside; of which pod is said in the line, above it in its file, or by the file's name.
+    Row("pod", r"\bName:\s+(?P<name>[\w.-]+)\s*\nNamespace:", "kubectl describe pod", True),
+    Row(
+        "pod",
+        r"\bkind: Pod\s*\nmetadata:\s*\n(?:[^\n]*\n){0,9}?  name: (?P<name>[\w.-]+)",
+        "kubectl get pod -o yaml",
+        True,
+    ),
+    Row("pod", r'"Name": "/(?P<name>[\w.-]+)"', "docker inspect"),
+    Row("exit", r'\b[Rr]eason"?:\s+"?(?P<how>OOMKilled|Evicted)\b', "kubectl describe, get -o yaml or json: a pod"),
+    Row("exit", r'\b(?:Exit Code|exitCode"?):\s+(?P<exit>13[579])\b', "kubectl describe, get -o yaml or json: a pod"),
+    Row("exit", r"(?P<name>[a-z][\w.-]*)\s+\d+/\d+\s+(?P<how>OOMKilled|Evicted)\b", "kubectl get pods"),
+    Row(
+        "exit",
+        r"\b(?P<how>OOMKilling|Evicted|TaintManagerEviction|Preempted|Preempting)\s[^\n]{0,60}?\b[Pp]od/(?P<name>[\w.-]+)",
+        "kubectl get events",
+    ),
+    Row("exit", r"\bWarning\s+(?P<how>Evicted)\s+\S+\s+kubelet\b", "kubectl describe pod: its events"),
+    Row("gone", r"\bNode(?:NotReady|Lost)\s[^\n]{0,60}?\b(?:[Pp]od|[Nn]ode)/(?P<name>[\w.-]+)", "kubectl get events"),
+    Row("exit", r"\bExited \((?P<exit>13[579])\) [^\n]*\s(?P<name>[\w.-]+)\s*$", "docker ps --all"),
+    Row("exit", r'"(?P<how>OOMKilled)": true', "docker inspect"),
+    Row("exit", r"\bcontainer oom [\da-f]+ \([^\n]*?\bname=(?P<name>[\w.-]+)", "docker events"),
+    # What MindSpore's scheduler and its launcher say of workers that do not answer.
+    Row("gone", r"The node: (?P<node>[\w.-]+) is timed out", "MindSpore meta_server_node.cc"),
+    Row("gone", r"Timed out node list is: \[const vector\]\{(?P<nodes>[^}\n]*)\}", "MindSpore meta_server_node.cc"),
+    Row("gone", r"Time out nodes are \[(?P<nodes>[^\]\n]*)\]", "MindSpore process_entity/_api.py"),
     Row(
         "raised",
         r"RayTaskError\((?P<error>\w+)\): .*?\bpid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)",
@@ -355,6 +414,23 @@ _ENDS = (
         "died",
         r"Worker IP address: (?P<host>\S+) Worker port: \d+ Worker PID: (?P<pid>\d+) Worker exit type: (?P<how>\w+)",
         "Ray raylet; vllm-ascend 1778",
+    ),
+    Row(
+        "died",
+        r"Memory on the node \(IP: (?P<host>[^,\s]+), ID: [^)\s]*\) where the \w+ "
+        r"(?:\([^()\n]*?\bpid=(?P<pid>\d+)|was running)",
+        "Ray memory monitor, node_manager.cc: the id since 2.2",
+    ),
+    Row(
+        "died",
+        r"\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure[^\n]*?, IP: (?P<host>[\w.:-]+)\)",
+        "Ray node_manager.cc",
+    ),
+    Row("died", r"process killed to reclaim memory\. worker pid: (?P<pid>\d+)", "Ray node_manager.cc"),
+    Row(
+        "died",
+        r"Killing worker with task [^\n]*?\bip=(?P<host>[\w.:-]+), pid=(?P<pid>\d+)",
+        "Ray raylet, node_manager.cc",
     ),
     Row(
         "died",

@@ -6,13 +6,11 @@ within the host only.
 
 from __future__ import annotations
 
-import re
 from typing import Iterable, Mapping, Optional
 
+from envtune.ranks.hosts import launch_of
 from envtune.ranks.records import Note
-from envtune.ranks.table import Key, Naming, number, start_of
-
-_NODE = re.compile(r"--(?:node|machine)[_-]rank(?:=|\s+)(\d{1,6})\b")
+from envtune.ranks.table import Key, Naming, start_of
 
 
 def join_local_ranks(naming: Naming, notes: Iterable[Note]) -> None:
@@ -76,9 +74,7 @@ def _started(naming: Naming, notes: Iterable[Note]) -> Mapping[str, int]:
     for note in notes:
         if note.kind != "launch":
             continue
-        option = _NODE.search(note.text)
-        node = number(note.fields.get("node") or (option[1] if option else ""))
-        each = number(note.fields.get("each"))
+        node, each = launch_of(note)
         if node is not None and each is not None:
             first.setdefault(naming.host_of(note), set()).add(node * each)
     return {host: own.pop() for host, own in first.items() if len(own) == 1}

@@ -27,8 +27,11 @@ class Processes:
         self._add_notes(notes)
         self._add_sources(sources)
         self._describe(notes)
+        self.printed = {own.rank for own in map(self._naming.identity, notes)} - {None}  # ranks that lines are of
         self.expected = self._expected(notes)
         self._homes = _homes(self, notes)
+        self._pods = _pods(notes)
+        self._workers = {note.fields["node"]: int(note.fields["rank"]) for note in notes if note.kind == "placed"}
         self._add_addresses(notes)
         self.all = tuple(self._by_key.values())
         self._by_rank = {process.rank: process for process in reversed(self.all) if process.rank is not None}
@@ -75,7 +78,7 @@ class Processes:
             if note.path not in process.files:
                 process.files.append(note.path)
             own = self._naming.identity(note)
-            process.host = process.host or self._naming.places[note.path].host or own.host
+            process.host = process.host or self._naming.places[note.path].host or own.host or own.logged
             process.logic = own.device if process.logic is None else process.logic
             if note.time is not None:
                 process.first = note.time if process.first is None else min(process.first, note.time)
@@ -260,9 +263,49 @@ class Processes:
         label = self._naming.host(host)
         found = [process for process in self._by_key.values() if process.pid == pid]
         near = [p for p in found if label in (p.host, p.server) or host in (p.host, p.server)]
-        if near or len(found) == 1:
+        if near or (len(found) == 1 and not self._is_elsewhere(found[0], label)):
             return (near or found)[0]
         return self._name(("pid", label, pid), Process(label, pid=pid))
+
+    def _is_elsewhere(self, process: Process, host: str) -> bool:
+        """Return whether a process is on another host than that, which others are on."""
+        return bool(process.host) and process.host != host and bool(self.at(host))
+
+    def named(self, note: Note) -> list[Process]:
+        """Return the processes of the pod, the program or the workers that a line names, or its file, or its host."""
+        if note.fields.get("node") or note.fields.get("nodes"):
+            workers = re.findall(r"[\w.-]+", note.fields.get("node") or note.fields["nodes"])
+            return [
+                self.by_rank(rank)
+                for rank in (self._workers.get(own, number(own)) for own in workers)
+                if rank is not None
+            ]
+        name = self.pod(note)
+        if not name:
+            host = note.fields.get("host") or self.host_of_line(note)
+            return self.at(host) or self._named_in(note.path) or self._of_the_only_host(host)
+        return self.at(name) or [p for p in self._by_key.values() if any(_calls(file, name) for file in p.files)]
+
+    def pod(self, note: Note) -> str:
+        """Return the name of the pod, container or program that a line is about, empty where nothing says it."""
+        return note.fields.get("name") or self._pods.get(note.place, "")
+
+    def at(self, host: str) -> list[Process]:
+        """Return the processes of a host, which is given by its label or address."""
+        label = self._naming.host(host)
+        return [p for p in self._by_key.values() if host and label in (p.host, p.server)]
+
+    def _of_the_only_host(self, host: str) -> list[Process]:
+        """Return all processes where nothing says of which host a line is, and they are on one."""
+        known = list(self._by_key.values())
+        return known if not host and len({process.host for process in known}) == 1 else []
+
+    def _named_in(self, path: str) -> list[Process]:
+        """Return the processes of a pod whose name is in that of the file: `describe_train-2.txt`."""
+        others = [p for p in self._by_key.values() if path not in p.files]
+        return [p for p in others if p.host and _calls(path, p.host)] or [
+            p for p in others if any(_calls(path, _stem(file)) for file in p.files)
+        ]
 
     def by_local_rank(self, host: str, rank: int) -> Optional[Process]:
         """Return the process of a rank within a host."""
@@ -271,6 +314,8 @@ class Processes:
         started = sorted(own for own, home in self._homes.items() if home == host)
         if not found and rank < len(started):
             return self.by_rank(started[rank])
+        if not found and len({process.host for process in there if process.rank is not None}) == 1:
+            found = [process for process in there if process.rank == rank]
         return found[0] if len(found) == 1 else None
 
     @property
@@ -308,11 +353,33 @@ def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
     return found if len(set(found.values())) == len(found) else {}
 
 
+def _stem(path: str) -> str:
+    return re.sub(r"(?:\.[a-z]+)+$", "", re.split(r"[/\\]", path)[-1])
+
+
+def _calls(path: str, name: str) -> bool:
+    """Return whether the name of a file holds a name, not as a part of a longer one."""
+    return re.search(rf"(?<![A-Za-z\d-]){re.escape(name)}(?![A-Za-z\d-])", _stem(path)) is not None
+
+
+def _pods(notes: Iterable[Note]) -> Mapping[tuple[str, int], str]:
+    """Return places of lines about the end of a pod -> the pod that is named last above them in their file."""
+    found: dict[tuple[str, int], str] = {}
+    path = name = ""
+    for note in sorted((note for note in notes if note.kind in ("pod", "exit", "gone")), key=lambda own: own.place):
+        name = note.fields["name"] if note.kind == "pod" else name if note.path == path else ""
+        path = note.path
+        found[note.place] = name
+    return found
+
+
 def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
     """Return ranks -> the host that a launcher starts them on."""
     homes: dict[int, str] = {}
     for note in notes:
-        if note.kind == "places" and note.fields.get("ranks"):
+        if note.kind == "placed":
+            homes[int(note.fields["rank"])] = processes.host(note.fields["host"])
+        elif note.kind == "places" and note.fields.get("ranks"):
             printer = processes.of(note)
             host = printer.host if printer is not None and printer.host else processes.label(note.path)
             homes.update((int(rank), host) for rank in re.findall(r"\d{1,18}", note.fields["ranks"]) if host)

@@ -14,6 +14,7 @@ from envtune.ranks import claims, graph
 from envtune.ranks.clocks import Clocks
 from envtune.ranks.errors import is_exception, is_vague
 from envtune.ranks.failures import FAILED, REPORTED, Failure, Report, failures_of, first_of, reports_of
+from envtune.ranks.identity import unmasked
 from envtune.ranks.processes import Processes
 from envtune.ranks.records import Note, Process, Root, Source, Verdict
 from envtune.ranks.runs import latest_run
@@ -27,8 +28,15 @@ EARLY = 20.0  # seconds by which a log ends before all others
 
 def investigate(sources: Sequence[Source], notes: Sequence[Note]) -> Verdict:
     """Return who failed first, from the notes of all files."""
-    sources, notes = latest_run(sources, notes)
+    sources, notes = latest_run(sources, [_unmasked(note) for note in notes])
     return _Case(sources, notes).verdict()
+
+
+def _unmasked(note: Note) -> Note:
+    """Return the line without the addresses that somebody masked: they are those of all hosts."""
+    if not note.fields:
+        return note
+    return note._replace(fields={name: unmasked(value) for name, value in note.fields.items()})
 
 
 class _Case:
@@ -117,7 +125,7 @@ class _Case:
         return [Root(process, claims.NOT_CONNECTED, line) for process in silent]
 
     def _lost(self) -> list[Root]:
-        found = claims.lost(self.processes, self.notes)
+        found = claims.lost(self.processes, self.notes, self.waiting)
         silent = [(process, note) for process, note in found if process not in self.waiting] or found
         if len(silent) > 1 and len({note.path for _, note in silent}) == 1:
             times = [note.time for _, note in silent if note.time is not None]
@@ -282,7 +290,7 @@ class _Case:
         absent = {process.rank for process in self.absent if process.rank is not None}
         with_log = {process.rank for process in self.processes.all if process.rank is not None}
         if len(with_log) > 1:
-            absent |= set(range(self.processes.expected)) - with_log
+            absent |= set(range(self.processes.expected)) - with_log - self.processes.printed
         return tuple(sorted(absent))
 
     def _host_of(self, roots: Sequence[Root]) -> Optional[Root]:

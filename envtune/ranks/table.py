@@ -11,7 +11,8 @@ import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from envtune.ranks.errors import is_exception
-from envtune.ranks.identity import Identity, Place, identity_of, is_labelled, places_of
+from envtune.ranks.hosts import address_in, own_address, split_hosts
+from envtune.ranks.identity import Identity, Place, identity_of, is_labelled, places_of, unmasked
 from envtune.ranks.lines import FIELDS
 from envtune.ranks.records import Note, Source
 
@@ -71,7 +72,7 @@ def start_of(note: Note) -> Start:
         comm,
         number(field("own" if group else "rank", text)),
         ranks,
-        "" if group else field("server", text),
+        "" if group else unmasked(field("server", text)),
         number(field("logic", text)),
         number(field("device", text)),
         "" if address in ("0.0.0.0", "::") else address,
@@ -109,11 +110,10 @@ class Naming:
 
     def __init__(self, sources: Iterable[Source], notes: Sequence[Note]) -> None:
         labels = {note.path: "" for note in notes}
-        self.places = places_of({**labels, **{source.path: source.host for source in sources}})
+        places = places_of({**labels, **{source.path: source.host for source in sources}})
         self.keys = Keys()
         self._identities: dict[tuple[str, int], Identity] = {}
-        self._labels = _labels(notes, self.places)
-        by_file: dict[str, list[Note]] = {path: [] for path in self.places}
+        by_file: dict[str, list[Note]] = {path: [] for path in places}
         for note in notes:
             by_file.setdefault(note.path, []).append(note)
             self._identities.setdefault(note.place, identity_of(note.text))
@@ -121,6 +121,8 @@ class Naming:
             labelled = is_labelled(self._identities[note.place] for note in own)
             for note in own:
                 self._identities[note.place] = self._identities[note.place].as_of_rank(labelled)
+        self.places = split_hosts(places, by_file, self._identities)
+        self._labels = _labels(notes, self.places, self._identities)
         self._ranks_are_local = _repeated(self.places)
         self._owners = {place: own for notes in by_file.values() for place, own in _owners(notes, self._identities)}
         self._single = {path: self._is_single(path, own) for path, own in by_file.items()}
@@ -135,7 +137,8 @@ class Naming:
 
     def host_of(self, note: Note) -> str:
         """Return the host that the prefix of a line or the place of its file says."""
-        return self.host(self.identity(note).host) or self._place(note.path).host
+        own = self.identity(note)
+        return self.host(own.host) or self._place(note.path).host or self.host(own.logged)
 
     def identity(self, note: Note) -> Identity:
         """Return what the prefixes of its line say."""
@@ -203,7 +206,9 @@ class Naming:
         if place.pid is not None:
             keys.append(("pid", place.host, place.pid))
         if place.rank is not None:
-            keys.append(("local", place.host, place.rank) if self._ranks_are_local else ("rank", place.rank))
+            others = {own.rank for own in owns} | set(map(_own_rank, notes))  # a rank of the job counts more
+            local = self._ranks_are_local or not others <= {None, place.rank}
+            keys.append(("local", place.host, place.rank) if local else ("rank", place.rank))
         elif place.local_rank is not None:
             keys.append(("local", place.host, place.local_rank))
         elif not _say_rank(notes, owns):
@@ -293,7 +298,9 @@ def _own_rank(note: Note) -> Optional[int]:
     return number(note.fields.get("rank"))
 
 
-def _labels(notes: Iterable[Note], places: Mapping[str, Place]) -> Mapping[str, str]:
+def _labels(
+    notes: Iterable[Note], places: Mapping[str, Place], identities: Mapping[tuple[str, int], Identity]
+) -> Mapping[str, str]:
     """Return addresses of hosts -> the label of the directory whose files print them as their own."""
     found: dict[str, set[str]] = {}
     for note in notes:
@@ -303,12 +310,13 @@ def _labels(notes: Iterable[Note], places: Mapping[str, Place]) -> Mapping[str, 
         own = start_of(note).server if note.kind == "start" else note.fields.get("own_server", "")
         if note.kind == "socket.detected":
             own = ""
+        elif note.kind != "start" and not (own or identities[note.place].host):
+            own = own_address(note)
         if own:
             found.setdefault(own, set()).add(label)
     for place in places.values():
-        address = re.search(r"\d{1,3}(?:[.-]\d{1,3}){3}", place.host)
-        if address:
-            found.setdefault(address[0].replace("-", "."), set()).add(place.host)
+        if address_in(place):
+            found.setdefault(address_in(place), set()).add(place.host)
     return {address: next(iter(labels)) for address, labels in found.items() if len(labels) == 1}
 
 

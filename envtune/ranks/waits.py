@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Iterator, Optional, Sequence
+from typing import Iterator, Mapping, Optional, Sequence
 
 from envtune.ranks.errors import is_vague
 from envtune.ranks.processes import Processes
@@ -124,8 +124,7 @@ class _Reader:
         if kind == "store":
             return self._processes.by_rank(0) if self._process.rank else None
         if kind == "lost":
-            lost = self._processes.by_device(fields["server"], int(fields["device"]))
-            return None if lost is self._process or not (lost.has_log or not self._processes.complete) else lost
+            return self._lost(fields)
         if fields.get("peer_server") and fields.get("peer_device"):
             return self._processes.by_device(fields["peer_server"], int(fields["peer_device"]))
         if fields.get("peer_ip"):
@@ -138,6 +137,10 @@ class _Reader:
         if fields.get("peer") or kind == "notify":
             return self._in_communicator(fields.get("peer") or named("peer", note.text), wait)
         return None
+
+    def _lost(self, fields: Mapping[str, str]) -> Optional[Process]:
+        lost = self._processes.by_device(fields["server"], int(fields["device"])) if fields["server"] else self._process
+        return None if lost is self._process or not (lost.has_log or not self._processes.complete) else lost
 
     def _in_communicator(self, peer: str, wait: Wait) -> Optional[Process]:
         if peer in LOCAL:
@@ -168,6 +171,8 @@ class _Reader:
     def _detected(self, note: Note) -> None:
         """Add what a process was told by others: which connection could not be made."""
         fields = note.fields
+        if not (fields["own_server"] and fields["peer_server"]):
+            return
         source = self._processes.by_device(fields["own_server"], int(fields["own_device"]))
         peer = self._processes.by_device(fields["peer_server"], int(fields["peer_device"]))
         self._links.append(Link(source, peer, "socket", note))

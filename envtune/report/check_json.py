@@ -67,6 +67,7 @@ def _counts(report: Report) -> dict[str, Any]:
         "problems": counts.problems,
         "notes": counts.notes,
         "need_root": counts.need_root,
+        "waived": counts.waived,
         "outcomes": {outcome.value: count for outcome, count in counts.outcomes.items()},
         "severities": {severity.value: count for severity, count in counts.severities.items()},
     }

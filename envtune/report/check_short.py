@@ -6,20 +6,20 @@ A report that would not fit a screen says less of each problem, and never leaves
 from __future__ import annotations
 
 import re
-import sys
 from shlex import quote
-from typing import Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar
 
 from envtune.audit.subjects import is_plain, subject_text
-from envtune.audit.verdict import Verdict, count_checks, verdict
+from envtune.audit.verdict import count_checks
+from envtune.catalog.families import family_title
 from envtune.commandline import with_catalogs
-from envtune.messages import Joined, Literal, Message, Text, clauses, enumerated, in_context, listed
+from envtune.errors import is_not_recorded
+from envtune.messages import N_, Joined, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import host_texts
 from envtune.report.layout import (
     Paint,
     beginnings,
-    clip,
     continued,
     display_width,
     first_sentence,
@@ -31,17 +31,30 @@ from envtune.report.layout import (
     without_remarks,
     wrap,
 )
-from envtune.report.policy_text import count_waived, policy_lines
-from envtune.report.problems import Problem, Statement, adds_nothing, fixable, notes, problems, says_title, statements
-from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, also_text, problems_text, verdict_line
+from envtune.report.policy_text import policy_lines
+from envtune.report.problems import (
+    Problem,
+    Statement,
+    adds_nothing,
+    fixable,
+    is_fixable,
+    notes,
+    planned,
+    problems,
+    statements,
+)
+from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, also_text, some, verdict_colour, verdict_lines
+
+T = TypeVar("T")
 
 SCREEN = 25  # lines of 80 columns: a small terminal
 PHRASE = 4  # words of what was found that say without a title what is wrong
 MAX_COMMANDS = 2  # of one problem
 MAX_ROWS = 3  # of one command
 MAX_SUBJECTS = 3  # of which the same was found
+MAX_UNKNOWN = 6  # checks whose reason is left to -v that are named
+_COLOURED = re.compile("\033\\[[0-9;]*m")
 _FACT = "system.fact"  # the probe of golden values: what differs is the name of a fact
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 _COLOURS: Mapping[Severity, tuple[str, ...]] = {
     Severity.CRITICAL: ("bold", "red"),
     Severity.HIGH: ("red",),
@@ -62,49 +75,58 @@ _FIX, _LOOK, _DO = Message("fix:"), Message("look:"), Message("do:")
 def render(report: Report, lang: str, *, width: int = 80, colour: bool = False) -> str:
     """Return the report in `lang`, at most `width` columns wide but for lines to paste."""
     page = _Page(report, lang, max(width, 60), Paint(colour))
-    made = (page.lines(room) for room in _rooms(len(page.found)))
     screen = SCREEN * 80 // min(page.width, 80)
-    lines = next((lines for lines in made if len(lines) <= screen), None) or page.lines(page.too_long)
+    made = (page.lines(room) for room in _rooms(page, screen))
+    lines = next((lines for lines in made if _height(lines, page.width) <= screen), None) or page.lines(_ROOMS[-1])
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
+def _rooms(page: _Page, screen: int) -> Iterator[_Room]:
+    """Yield the room with which the page fits, the lines that it leaves free given to the first problems."""
+    room = next((room for room in _ROOMS if _height(page.lines(room), page.width) <= screen), _ROOMS[-1])
+    yield from (room._replace(more=more) for more in range(len(page.found), -1, -1))
+
+
+def _height(lines: Iterable[str], width: int) -> int:
+    """Return how many lines of a terminal these take: a word to paste may be longer than one."""
+    return sum(max(1, -(-display_width(_COLOURED.sub("", line)) // width)) for line in lines)
+
+
 class _Room(NamedTuple):
-    """How many lines say what is wrong, and whether the remedy of what is of low severity may take more than one.
+    """How much is said: with less room fewer lines, then fewer remedies, then several problems in one line."""
 
-    `fixable` is for what `envtune fix` does, which needs no line for a remedy; after `first` problems it is one line.
-    """
-
-    critical: int
-    fixable: int
+    serious: int  # lines for what is wrong, of high severity and above
     other: int
-    unknown: int
-    minor: bool
+    remedy: int  # lines of a remedy; a longer one is left to -v
+    looks: bool  # whether what only shows more counts as one
+    remedies: Severity  # the least severity that is shown with one
     reasons: int  # of what is unknown that are shown one by one
-    first: int = sys.maxsize
+    unknown: int  # lines of each
+    families: Optional[Severity] = None  # up to which the problems of a family share a line
+    folded: Optional[Severity] = None  # up to which all problems of a severity do
+    more: int = 0  # how many problems have a line more for what is wrong, the first ones
 
 
-# the first with which a report fits is taken
+# the first with which a report fits a screen is taken
 _ROOMS = (
-    _Room(3, 3, 3, 3, True, 8),
-    _Room(3, 3, 3, 2, True, 3),
-    _Room(2, 2, 2, 2, True, 3),
-    _Room(2, 2, 1, 2, False, 3),
+    _Room(3, 3, 6, True, Severity.INFO, 8, 3),
+    _Room(3, 3, 3, True, Severity.INFO, 3, 2),
+    _Room(2, 2, 3, True, Severity.INFO, 3, 2),
+    _Room(2, 2, 3, False, Severity.INFO, 3, 2),
+    _Room(2, 1, 3, False, Severity.MEDIUM, 3, 2),
+    _Room(2, 2, 3, False, Severity.MEDIUM, 2, 2, folded=Severity.LOW),
+    _Room(2, 1, 3, False, Severity.MEDIUM, 2, 1, folded=Severity.LOW),
+    _Room(2, 1, 3, False, Severity.HIGH, 2, 1, folded=Severity.LOW),
+    _Room(1, 1, 3, False, Severity.HIGH, 1, 1, folded=Severity.LOW),
+    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, folded=Severity.LOW),
+    _Room(1, 1, 3, False, Severity.HIGH, 1, 1, Severity.MEDIUM, Severity.LOW),
+    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, Severity.MEDIUM, Severity.LOW),
+    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, folded=Severity.MEDIUM),
+    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, Severity.HIGH, Severity.MEDIUM),
+    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, folded=Severity.HIGH),
+    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, Severity.CRITICAL, Severity.HIGH),
+    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, folded=Severity.CRITICAL),
 )
-_TOO_LONG = _Room(3, 3, 2, 2, True, 3)
-_NARROW = _Room(2, 1, 1, 1, False, 3)  # of less than 80 columns: a line more for each
-
-
-def _rooms(count: int) -> Iterator[_Room]:
-    yield from _ROOMS
-    yield from (_Room(2, 2, 1, 1, False, 3, first) for first in range(count, -1, -1))
-
-
-class _Wordings(NamedTuple):
-    """What may be said of a problem, the longest first."""
-
-    exact: Sequence[str]  # with all its remarks only: they say what is expected
-    whole: Sequence[str]
-    parts: Sequence[str]  # which leave something out
 
 
 class _Page:
@@ -119,7 +141,13 @@ class _Page:
         self.id_width = max((len(problem.check.id) for problem in self.found), default=7) + 1
         self.indent = self.label_width + self.id_width + 2
         self.more = 1 if width < 80 else 0  # lines for each problem where they are narrow
-        self.too_long = _NARROW if width < 80 else _TOO_LONG
+        self._made: dict[tuple[Any, ...], Any] = {}  # what is the same with more than one room
+
+    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
     def _to(self, text: Optional[Text]) -> str:
         return "" if text is None else printable(text.to(self.lang))
@@ -129,75 +157,88 @@ class _Page:
 
     def lines(self, room: _Room) -> list[str]:
         """Return the whole report."""
-        body = [*self.problems(room), *self.notes(), *self.unknown(room)]
-        policy = policy_lines(self.report, self.lang, self.width)
-        return [*self.head(), "", *body, *([""] if body else []), *policy, *self.tail()]
+        head = self._once(("head",), lambda: [*self.head()])
+        unknown = self._once((room.reasons, room.unknown), lambda: [*self.notes(), *self.unknown(room)])
+        tail = self._once(("tail",), lambda: [*policy_lines(self.report, self.lang, self.width), *self.tail()])
+        body = [*self.problems(room), *unknown]
+        return [*head, "", *body, *([""] if body else []), *tail]
 
     def head(self) -> Iterator[str]:
-        said, colour = verdict_line(self.report)
-        for line in self._lines(said):
-            yield self.paint(line, "bold", colour)
-        if verdict(self.report.findings, self.report.facts) is Verdict.NO_NPU:
-            text = Message("Only general checks were run: {problems}", problems=problems_text(self.report.findings))
+        first, *others = verdict_lines(self.report)
+        yield from (self.paint(line, "bold", verdict_colour(self.report)) for line in self._lines(first))
+        for text in [*others, listed(host_texts(self.report))]:
             yield from self._lines(text)
-        yield from self._lines(listed(host_texts(self.report)))
 
     def problems(self, room: _Room) -> Iterator[str]:
-        for number, problem in enumerate(self.found):
-            yield from self._problem(problem, room if number < room.first else room._replace(fixable=1))
+        for number, group in enumerate(_grouped(self.found, room)):
+            more = 1 if number < room.more else 0
+            yield from self._problem(group[0], room, more) if len(group) == 1 else self._folded(group, room)
 
-    def _problem(self, problem: Problem, room: _Room) -> Iterator[str]:
-        is_fixable = fixable(problem, self.report)
-        lines = room.fixable if is_fixable else room.other
-        lines = room.critical if problem.severity is Severity.CRITICAL else lines
-        first = pad(self._to(SEVERITIES[problem.severity]), self.label_width)
-        mark = "* " if is_fixable else "  "
+    def _problem(self, problem: Problem, room: _Room, more: int) -> Iterator[str]:
+        lines = more + (room.serious if problem.severity.rank >= Severity.HIGH.rank else room.other)
+        mark = "* " if fixable(problem, self.report) else "  "
         rows = self._statement(problem, lines + self.more)
-        painted = self.paint(first, *_COLOURS[problem.severity])
-        yield painted + pad(problem.check.id, self.id_width) + self.paint(mark, "green") + rows[0]
+        yield self._severity(problem) + pad(problem.check.id, self.id_width) + self.paint(mark, "green") + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
-        if not is_fixable:
-            rows = list(self._remedy(problem))
-            is_short = room.minor or problem.severity.rank > Severity.LOW.rank or len(rows) == 1
-            yield from rows if is_short else self._command(_LOOK, self._details(problem), problem)
+        if problem.severity.rank >= room.remedies.rank and not planned(problem, self.report):
+            remedy = self._once((problem.check.id, room.looks), lambda: [*self._remedy(problem, room.looks)])
+            yield from remedy if len(remedy) <= room.remedy else ()
+
+    def _severity(self, problem: Problem) -> str:
+        label = pad(self._to(SEVERITIES[problem.severity]), self.label_width)
+        return self.paint(label, *_COLOURS[problem.severity])
+
+    def _folded(self, group: Sequence[Problem], room: _Room) -> Iterator[str]:
+        """Yield several problems in a line, by the ids of their checks."""
+        names = [f"{id_} *" if is_fixable(id_, self.report) else id_ for problem in group for id_ in problem.ids]
+        checks = enumerated(names)
+        is_family = room.folded is None or group[0].severity.rank > room.folded.rank
+        said: Text = Message("{checks} (check -v shows them)", checks=checks)
+        if is_family:
+            said = Message("{checks}: {title}", checks=checks, title=family_title(group[0].check.family))
+        yield from self._names(self._severity(group[0]), said)
 
     def _statement(self, problem: Problem, lines: int) -> list[str]:
-        """Return what is wrong, as much of it as fits: title and what was found, else what says most."""
+        """Return what is wrong: the title, and as much of what was found as fits; the title is never cut."""
+        made = self._once((problem.check.id,), lambda: [*self._said(problem)])
+        return next((rows for rows in made if len(rows) <= lines), made[-1])
+
+    def _said(self, problem: Problem) -> Iterator[list[str]]:
+        """Yield what may be said of a problem in lines, the longest first and the title last."""
         room = self.width - self.indent
         end = self._to(also_text(problem.ids[1:]))
-        return _fitting(self._wordings(problem), room, lines, end)
+        exact, others = self._wordings(problem)
+        made = [version for text in exact for version in (text, short_paths(text))]
+        for text in (*made, *_versions(others)):
+            rows = wrap(text + end, room)
+            if all(display_width(row) <= room for row in rows):
+                yield rows
+        yield wrap(others[-1] + end, room)
 
-    def _wordings(self, problem: Problem) -> _Wordings:
-        """Return what says it, the longest first; the title's words are not said twice."""
+    def _wordings(self, problem: Problem) -> tuple[list[str], list[str]]:
+        """Return what may be said of a problem, the longest first: with all its remarks only, and without them.
+
+        What is expected is a remark; where what was found says by itself what is wrong, it is not needed.
+        """
         title, findings = problem.check.title, problem.findings
         rows = statements(findings, self.lang)
-        if problem.check.probe == _FACT:
+        is_fact = problem.check.probe == _FACT
+        if is_fact:
             rows = tuple(self._with_name(row) for row in rows)
         found = self._found(rows, title)
         if not found or all(adds_nothing(title, finding) for finding in findings):
-            return _Wordings((), [self._to(title)], ())
-        phrases = [len(row.actual.split()) >= PHRASE for row in statements(findings, "en")]
-        exact, whole = [], []
-        if not all(phrases):
-            exact.append(self._titled(title, self._found(rows, title, expected=True)))
-            if all(_VARIABLE.fullmatch(row.subject) and row.expected for row in rows):
-                exact.append(self._found(rows, None, expected=True))
-        if not all(phrases) or not any(says_title(title, finding) for finding in findings):
-            whole.append(self._titled(title, found))
-        if all(phrases):
-            whole.append(self._found(rows, None))
-        return _Wordings(exact, whole, [*self._parts(title, rows, phrases, problem.check.probe == _FACT)])
-
-    def _parts(self, title: Text, rows: Sequence[Statement], phrases: Sequence[bool], is_fact: bool) -> Iterator[str]:
-        """Yield what says less and less of what was found."""
+            return [], [self._to(title)]
+        says_all = all(len(row.actual.split()) >= PHRASE for row in statements(findings, "en"))
+        exact = [] if says_all else [self._titled(title, self._found(rows, title, expected=True))]
+        parts = [self._found(rows, title, count=count) for count in range(len(rows) - 1, 0, -1)]
+        parts += [
+            self._to(Message("{found}; and {count} more", found=one, count=count))
+            for count, one in enumerate(beginnings(found))
+            if count and len(rows) == 1
+        ]
         if is_fact:
-            yield self._titled(title, self._to(enumerated(subject_text(row.subject) for row in rows)))
-        for count in range(len(rows) - 1, 0, -1):
-            some = self._found(rows, title, count=count)
-            yield some if all(phrases) else self._titled(title, some)
-        if not all(phrases) and phrases[0] and len(rows) > 1:
-            yield self._found(rows, None, count=1)
-        yield self._to(title)
+            parts.insert(0, self._to(enumerated(subject_text(row.subject) for row in rows)))
+        return exact, [*(self._titled(title, part) for part in (found, *parts)), self._to(title)]
 
     def _titled(self, title: Text, found: str) -> str:
         return self._to(Message("{title}: {found}", title=title, found=found))
@@ -236,36 +277,35 @@ class _Page:
         name = subject_text(printable(row.subject)).to(self.lang)
         return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", row.actual, re.ASCII) is not None
 
-    def _remedy(self, problem: Problem) -> Iterator[str]:
-        """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more."""
-        for line in problem.fixes[:MAX_COMMANDS]:
-            yield from self._command(_FIX, line, problem)
-        for text in problem.instructions[:1]:
-            yield from self._instruction(text, problem)
-        if not problem.fixes and not problem.instructions:
-            for line in problem.looks[:1]:
-                yield from self._command(_LOOK, line, problem)
+    def _remedy(self, problem: Problem, looks: bool) -> Iterator[str]:
+        """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more.
 
-    def _command(self, label: Text, line: str, problem: Problem) -> Iterator[str]:
-        """Yield a line to paste, in as many as it takes; instead of a very long one the command that shows it."""
+        In place of what is too long stands the command that shows it.
+        """
+        rows = [row for line in problem.fixes[:MAX_COMMANDS] for row in self._command(_FIX, line)]
+        rows += [row for text in problem.instructions[:1] for row in self._instruction(text)]
+        if looks and not problem.fixes and not problem.instructions:
+            rows += [row for line in problem.looks[:1] for row in self._command(_LOOK, line)]
+        yield from rows or (self._command(_LOOK, self._details(problem)) if looks else ())
+
+    def _command(self, label: Text, line: str) -> Iterator[str]:
+        """Yield a line to paste, in as many as it takes; nothing of a very long one."""
         start, text = self._label(label), printable(line)
         room = self.width - self.indent - display_width(start)
         rows = continued(text, room)
         if len(rows) > MAX_ROWS or any(display_width(row) > self.width + room for row in rows):
-            label, start, rows = _LOOK, self._label(_LOOK), [self._details(problem)]
+            return
         for number, row in enumerate(rows):
             before = self.paint(start, "dim") if number == 0 else " " * display_width(start)
             yield " " * self.indent + before + self.paint(row, "green" if label is _FIX else "cyan")
 
-    def _instruction(self, text: Text, problem: Problem) -> Iterator[str]:
-        """Yield the first sentence; where two lines do not hold it, where to read it."""
+    def _instruction(self, text: Text) -> Iterator[str]:
+        """Yield the first sentence; nothing where two lines do not hold it."""
         start, said = self._label(_DO), first_sentence(self._to(text))
         if fits(start + said, self.width - self.indent, 2):
             rows = wrap(start + said, self.width - self.indent)
             yield " " * self.indent + self.paint(start, "dim") + rows[0][len(start) :]
             yield from (" " * self.indent + row for row in rows[1:])
-            return
-        yield from self._command(_LOOK, self._details(problem), problem)
 
     def _details(self, problem: Problem) -> str:
         of_recording = f" --snapshot {quote(self.report.snapshot)}" if self.report.snapshot else ""
@@ -278,68 +318,89 @@ class _Page:
 
     def notes(self) -> Iterator[str]:
         for finding in notes(self.report.findings):
-            yield from self._row(NOTE, finding.id, self._to(finding.check.title), 2)
+            yield from self._row(NOTE, finding.id, wrap(self._to(finding.check.title), self.width - self.indent))
 
     def unknown(self, room: _Room) -> Iterator[str]:
-        """Yield why something is unknown, each reason once."""
+        """Yield why something is unknown, each reason once; the checks of which it takes too many lines together."""
         reasons = _reasons([f for f in self.report.findings if f.outcome is Outcome.UNKNOWN])
-        rows = [(spelled(self._to(reason), self.lang), ids) for reason, ids in reasons]
-        if len(rows) > room.reasons:
-            rest = tuple(dict.fromkeys(id_ for _, ids in rows[room.reasons - 1 :] for id_ in ids))
-            rows = [*rows[: room.reasons - 1], (self._to(Message("check -v shows the reasons")), rest)]
-        for reason, ids in rows:
-            yield from self._row(
-                OUTCOMES[Outcome.UNKNOWN], ids[0], reason, room.unknown + self.more, self._to(also_text(ids[1:]))
-            )
+        most = room.reasons if len(reasons) <= room.reasons else room.reasons - 1
+        rest: list[str] = []
+        for reason, ids in reasons:
+            said, end = spelled(self._to(reason), self.lang), self._to(also_text(ids[1:]))
+            rows = _fitting(said, self.width - self.indent, room.unknown + self.more, end) if most else []
+            if rows:
+                most -= 1
+                yield from self._row(OUTCOMES[Outcome.UNKNOWN], ids[0], rows)
+            else:
+                rest += ids
+        if rest:
+            label = self.paint(pad(self._to(OUTCOMES[Outcome.UNKNOWN]), self.label_width), "dim")
+            checks = some([*dict.fromkeys(rest)], MAX_UNKNOWN)
+            yield from self._names(label, Message("{checks} (check -v shows why)", checks=checks))
 
-    def _row(self, label: Text, name: str, text: str, lines: int, end: str = "") -> Iterator[str]:
+    def _names(self, label: str, said: Text) -> Iterator[str]:
+        """Yield a row that names several checks, the first where that of other rows stands."""
+        rows = wrap(self._to(said), self.width - self.label_width)
+        yield label + rows[0]
+        yield from (" " * self.label_width + row for row in rows[1:])
+
+    def _row(self, label: Text, name: str, rows: Sequence[str]) -> Iterator[str]:
         """Yield a row that is no problem."""
-        rows = _fitting(_Wordings((), (text,), ()), self.width - self.indent, lines, end)
         yield self.paint(pad(self._to(label), self.label_width), "dim") + pad(name, self.id_width + 2) + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
 
     def tail(self) -> Iterator[str]:
-        done = sum(1 for problem in self.found if fixable(problem, self.report))
-        if done:
-            yield from self._lines(self._fixable(done))
-        counts = {**self.counts.outcomes, Outcome.WAIVED: count_waived(self.report)}
+        if any(fixable(problem, self.report) for problem in self.found):
+            yield from self._lines(self._fixable())
+        outcomes = {**self.counts.outcomes, Outcome.WAIVED: self.counts.waived}
         parts = [
-            Message("{count} {outcome}", count=counts[outcome], outcome=word)
+            Message("{count} {outcome}", count=outcomes[outcome], outcome=word)
             for outcome, word in _COUNTED.items()
-            if counts[outcome]
+            if outcomes[outcome]
         ]
         shown = (printable(with_catalogs(verb, self.report.catalogs)) for verb in ("check -v", "explain ID"))
         details = Message("details: {commands}", commands=enumerated(shown))
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
-    def _fixable(self, done: int) -> Text:
-        """Return what `envtune fix` can do; about a recorded host it can show the changes only."""
+    def _fixable(self) -> Text:
+        """Return what `envtune fix` can do; about a recorded host it can show some of the changes only."""
         fix = printable(with_catalogs("envtune fix", self.report.catalogs))
-        count, all_ = done, len(self.found)
-        if not self.report.snapshot:
-            return Message(
-                "* {count} of {all}: {fix} shows the changes, {fix} --apply makes them",
-                count=count,
-                all=all_,
-                fix=fix,
-            )
-        return Message(
-            "* {count} of {all}: {fix} --snapshot shows the changes, fix --apply on the host makes them",
-            count=count,
-            all=all_,
-            fix=fix.partition(" ")[2],
-        )
+        ids = [id_ for problem in self.found for id_ in problem.ids]
+        done = sum(1 for id_ in ids if is_fixable(id_, self.report))
+        here = sum(1 for id_ in ids if id_ in (self.report.fixable or ()))
+        template = N_("* {count} of {all}: {fix} shows the changes, {fix} --apply makes them")
+        if self.report.snapshot and here == done:
+            template = N_("* {count} of {all}: {fix} --snapshot shows the changes, --apply only on the host")
+        elif self.report.snapshot:
+            template = N_("* {count} of {all}: {fix} --apply on the host; fix --snapshot shows {here} of them")
+        return Message(template, count=done, all=len(ids), fix=fix, here=here)
 
 
-def _fitting(wordings: _Wordings, width: int, lines: int, end: str) -> list[str]:
-    """Return the first wording that fits with `end` after it; where nothing fits, what fits of the last one."""
-    made = [version for text in wordings.exact for version in (text, short_paths(text))]
-    for group in (wordings.whole, wordings.parts):
-        short = [version for text in group for version in (text, short_paths(text))]
-        made += [*short, *map(without_remarks, short[1::2])]
-    made += beginnings(made[-1])
-    text = next((one for one in made if fits(one + end, width, lines)), made[-1])
-    return clip(text, width, lines, end)
+def _grouped(found: Iterable[Problem], room: _Room) -> Iterable[Sequence[Problem]]:
+    """Return the problems in their order, those together that share a line."""
+    groups: dict[tuple[Severity, str], list[Problem]] = {}
+    for problem in found:
+        name = problem.check.id
+        if room.folded is not None and problem.severity.rank <= room.folded.rank:
+            name = ""
+        elif room.families is not None and problem.severity.rank <= room.families.rank:
+            name = problem.check.family
+        groups.setdefault((problem.severity, name), []).append(problem)
+    return groups.values()
+
+
+def _versions(texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text, then with long paths shortened, then without remarks."""
+    for text in texts:
+        short = short_paths(text)
+        yield from (text, short, without_remarks(short))
+
+
+def _fitting(text: str, width: int, lines: int, end: str) -> list[str]:
+    """Return the text with `end` after it, or without its last clauses; nothing where that takes too many lines."""
+    made = [*_versions([text]), *beginnings(without_remarks(short_paths(text)))]
+    said = next((one for one in made if fits(one + end, width, lines)), None)
+    return [] if said is None else wrap(said + end, width)
 
 
 def _few(subject: str) -> Text:
@@ -351,13 +412,17 @@ def _few(subject: str) -> Text:
 
 
 def _reasons(findings: Sequence[Finding]) -> list[tuple[Text, tuple[str, ...]]]:
-    """Return each reason with the ids of the checks, that of a missing privilege first and once."""
-    privileged = tuple(dict.fromkeys(f.id for f in findings if f.needs_privilege))
+    """Return each reason with the ids of the checks, that of the most severe check first.
+
+    A missing privilege is one reason, and so is what a snapshot does not hold, where that is more than one thing.
+    """
+    lacking = {finding.reason for finding in findings if finding.reason and is_not_recorded(finding.reason)}
     made: dict[Text, list[str]] = {}
-    for finding in findings:
-        if not finding.needs_privilege:
-            reason = finding.reason or Literal("?")
-            made.setdefault(reason, []).append(finding.id)
-    rows = [(reason, tuple(dict.fromkeys(ids))) for reason, ids in made.items()]
-    rows.sort(key=lambda row: -len(row[1]))
-    return [(Message("needs root"), privileged), *rows] if privileged else rows
+    for finding in sorted(findings, key=lambda finding: -finding.severity.rank):
+        reason = finding.reason or Literal("?")
+        if finding.needs_privilege:
+            reason = Message("needs root")
+        elif reason in lacking and len(lacking) > 1:
+            reason = Message("not in the snapshot")
+        made.setdefault(reason, []).append(finding.id)
+    return [(reason, tuple(dict.fromkeys(ids))) for reason, ids in made.items()]

@@ -1,4 +1,4 @@
-"""Render a report with every detail: what is wrong, what is unknown and why, a line per family, one verdict."""
+"""Render a report with every detail: the verdict, what is wrong, what is unknown and why, a line per family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envtune.report.host_texts import header_texts
 from envtune.report.layout import Paint, display_width, indent, pad, printable, spelled
 from envtune.report.policy_text import policy_lines
 from envtune.report.problems import notes, problems, statements
-from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, verdict_line
+from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, verdict_colour, verdict_lines
 from envtune.version import __version__
 
 _COLOUR: Mapping[Severity, str] = {
@@ -31,9 +31,10 @@ _HEADER = ("host", "npu", "cann", "python", "job")
 def render(report: Report, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
     """Return the whole report in `lang`, at most `width` columns wide where words allow it."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour))
-    lines = [*renderer.header(report), "", *renderer.failures(report.findings), *renderer.unknown(report.findings)]
+    lines = [*renderer.verdict(report), "", *renderer.header(report), ""]
+    lines += [*renderer.failures(report.findings), *renderer.unknown(report.findings)]
     lines += policy_lines(report, lang, max(width, 60))
-    lines += [*renderer.families(report.findings, verbose), "", *renderer.verdict(report)]
+    lines += renderer.families(report.findings, verbose)
     return "\n".join(line.rstrip(" ") for line in lines)
 
 
@@ -76,9 +77,9 @@ class _Renderer:
         check, severity = group[0].check, group[0].severity
         alone = f" [{self._to(subject_text(group[0].subject))}]" if len(group) == 1 and group[0].subject else ""
         first = f"  {pad(check.id, 8)} "
-        label = pad(self._to(SEVERITIES[severity]), 9)
+        label = pad(self._to(NOTE if check.note else SEVERITIES[severity]), 9)
         title = indent(label + self._to(check.title) + alone, self.width, first, " " * display_width(first + label))
-        yield first + self.paint(label, _COLOUR[severity]) + title[0][len(first + label) :]
+        yield first + self.paint(label, "dim" if check.note else _COLOUR[severity]) + title[0][len(first + label) :]
         yield from title[1:]
         yield from self._values(group)
         shown = group[:MAX_SUBJECTS]
@@ -168,10 +169,12 @@ class _Renderer:
     def _source(self, finding: Finding) -> str:
         return self._to(_as_text(finding.evidence.source))
 
-    def verdict(self, report: Report) -> list[str]:
-        text, style = verdict_line(report)
-        lines = indent(self._to(text), self.width, "", "")
-        return [self.paint(line, "bold", style) for line in lines]
+    def verdict(self, report: Report) -> Iterator[str]:
+        first, *others = verdict_lines(report)
+        for line in indent(self._to(first), self.width, "", ""):
+            yield self.paint(line, "bold", verdict_colour(report))
+        for text in others:
+            yield from indent(self._to(text), self.width, "", "")
 
 
 def _as_text(source: Source) -> Text:

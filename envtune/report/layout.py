@@ -30,16 +30,22 @@ _REMARK = expression(
     f"(?:{_ASCII_REMARK}|\uff08(?:[^\uff08\uff09]|\uff08[^\uff08\uff09]*\uff09)*\uff09)(?=$|[;,]|\uff1b|\uff0c)"
 )
 _SHELL_WORD = expression(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_PLAIN = expression(r"[\x20-\x7e]*")
+# Where `_words` breaks plain text: behind a blank, unless a closing mark, another blank or a prompt follows.
+_PLAIN_BREAK = expression(r"(?<= )(?!\$\s)(?=[^ ,.;:?!)\]}%])")
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "bold": "1", "dim": "2"}
 
 
 def display_width(text: str) -> int:
     """Return the columns the text takes on a terminal."""
-    if _PLAIN.fullmatch(text):
+    if _is_plain(text):
         return len(text)
     return sum(_columns(character) for character in text)
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether each character is a letter, digit, mark or blank of ASCII, which takes one column."""
+    return text.isascii() and text.isprintable()
 
 
 @lru_cache(maxsize=8192)
@@ -99,6 +105,9 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the pieces between which a line may break: a Latin word with its blanks, or a wide character."""
+    if _is_plain(text):
+        yield from _PLAIN_BREAK.split(text) if text else ()
+        return
     start, after_wide = 0, False
     for at, character in enumerate(text):
         wide = _columns(character) == 2

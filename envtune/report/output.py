@@ -116,6 +116,19 @@ def open_standard_streams() -> None:
     sys.stderr = StandardStream(2, _encoding(sys.stderr))
 
 
+def stop_waiting() -> None:
+    """Remove the line that says what is waited for; its timer would end the interpreter, which drops its handler."""
+    if StandardStream.before_output is not None:
+        StandardStream.before_output()
+
+
+def end_line() -> None:
+    """End the line in which a terminal shows `^C`: a shell ends it only for a program that dies of the signal."""
+    stop_waiting()
+    if sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
+        sys.stderr.write("\n")
+
+
 def _encoding(stream: Optional[TextIO]) -> str:
     return getattr(stream, "encoding", None) or "utf-8"
 

@@ -10,7 +10,7 @@ from typing import Iterator, Sequence
 
 from envtune.fix.consent import downgrade_texts, like_changes
 from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, is_unknown
-from envtune.messages import Literal, Message, Text, clauses, listed
+from envtune.messages import Literal, Message, Text, clauses, enumerated, listed
 from envtune.model import Change
 from envtune.ranges import join_subjects
 from envtune.report.layout import Paint, clip, first_clauses, fits, indent, pad, printable, wrap
@@ -141,7 +141,7 @@ def _conditions(groups: Sequence[Sequence[Change]]) -> Iterator[Text]:
     for texts, names in rows.items():
         said = listed(texts)
         is_all = len(names) == len(groups)
-        yield said if is_all else Message("{changes}: {conditions}", changes=", ".join(names), conditions=said)
+        yield said if is_all else Message("{changes}: {conditions}", changes=enumerated(names), conditions=said)
 
 
 def _conditions_of(change: Change) -> Iterator[Text]:

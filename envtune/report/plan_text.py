@@ -10,7 +10,7 @@ from typing import Iterator, Mapping, Sequence
 
 from envtune.audit.subjects import subject_text
 from envtune.fix.consent import downgrade_texts, like_changes
-from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
+from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, only_looks
 from envtune.fix.shell_commands import commands
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Change
@@ -67,7 +67,9 @@ def table(changes: Sequence[Change], lang: str, width: int) -> Iterator[str]:
     """Yield one line per group of similar changes: what consent is asked for."""
     for group in like_changes(changes):
         first = group[0]
-        line = f"{first.finding}  {targets(group, lang)}: {summary(first).to(lang)}  ({_safety(first).to(lang)})"
+        does = Message("{subject}: {found}", subject=targets(group, lang), found=summary(first))
+        said = Message("{changes}  ({safety})", changes=does, safety=_safety(first))
+        line = f"{first.finding}  {said.to(lang)}"
         start = f"  {pad(ids(group), 9)} "
         yield from indent(line, width, start, " " * display_width(start))
 
@@ -175,7 +177,8 @@ def brief_reason(finding: SkippedFinding, lang: str) -> str:
     """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
     reason = spelled(_reason(finding).to(lang), lang)
     if finding.steps and finding.reason.en.endswith(":"):
-        step = finding.steps[1 if len(finding.steps) == 2 else 0]
+        is_one_line = len(finding.steps) == 2 and not only_looks(finding.steps[1])
+        step = finding.steps[1 if is_one_line else 0]
         reason += ("" if lang == "zh" else " ") + step.to(lang)
     return printable(reason)
 

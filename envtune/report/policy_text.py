@@ -29,11 +29,6 @@ def policy_file(policy: Mapping[str, str], lang: str, width: int) -> list[str]:
     return indent(printable(redacted(text.to(lang))), width, "", "  ")
 
 
-def count_waived(report: Report) -> int:
-    """Return how many rows `policy_lines` shows of what is waived: also those of checks that fail elsewhere."""
-    return len(_waived(report))
-
-
 def _waived(report: Report) -> list[list[Finding]]:
     return _groups(f for f in report.findings if f.waiver is not None and f.outcome is Outcome.WAIVED)
 

@@ -88,7 +88,20 @@ def notes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def fixable(problem: Problem, report: Report) -> bool:
-    """Return whether `envtune fix` would fix the problem; False where nobody asked."""
+    """Return whether `envtune fix` would fix the problem; where nobody asked it is False.
+
+    It may have to be run as root, or on the host itself.
+    """
+    return any(is_fixable(id_, report) for id_ in problem.ids)
+
+
+def is_fixable(check: str, report: Report) -> bool:
+    """Return whether `envtune fix` would fix what the check found; False where nobody asked."""
+    return check in (report.fixable or ()) or check in report.elsewhere
+
+
+def planned(problem: Problem, report: Report) -> bool:
+    """Return whether `envtune fix`, run as this report was made, would show the changes."""
     return any(id_ in (report.fixable or ()) for id_ in problem.ids)
 
 
@@ -158,12 +171,6 @@ _SAYS_LITTLE = expression(r"an?|and|are|at|does|in|is|its?|no|none|not|of|on|or|
 def adds_nothing(title: Text, finding: Finding) -> bool:
     """Return whether what was found is in the title already, as `not installed` where that says the same of a name."""
     return finding.actual is not None and not _words(finding.actual.en) - _words(title.en)
-
-
-def says_title(title: Text, finding: Finding) -> bool:
-    """Return whether what was found says most of the title once more."""
-    found = _words(f"{finding.subject} {'' if finding.actual is None else finding.actual.en}")
-    return len(found & _words(title.en)) * 3 >= len(_words(title.en)) * 2
 
 
 def _words(text: str) -> set[str]:

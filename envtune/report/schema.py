@@ -130,6 +130,7 @@ _COUNTS = Record(
     _field("problems", _COUNT, "Checks that failed or of which envtune itself failed."),
     _field("notes", _COUNT, "Checks that found what is worth knowing; they are in no other number but `checks`."),
     _field("need_root", _COUNT, "Checks that are unknown only because a privilege is missing."),
+    _field("waived", _COUNT, "Checks of which the site waives something, whatever else they say."),
     _field("outcomes", _OUTCOMES, "Outcome -> number of checks; each counts once, by the worst of its findings."),
     _field("severities", Record(*(_field(one.value, _COUNT) for one in reversed(Severity))), "Of the problems."),
 )

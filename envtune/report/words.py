@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Iterable, Iterator, Mapping, Sequence
 
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
 from envtune.messages import Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import kind_of_machine
-from envtune.report.problems import problems
 
 SEVERITIES: Mapping[Severity, Text] = {
     Severity.CRITICAL: Message("critical"),
@@ -46,33 +44,48 @@ def verdict_line(report: Report) -> tuple[Text, str]:
     return in_context("verdict", "{verdict}  {host}: {text}", verdict=word, host=report.host, text=text), colour
 
 
+def verdict_lines(report: Report) -> list[Text]:
+    """Return the line that sums a report up; where it says nothing of the general checks, what they found."""
+    first, _ = verdict_line(report)
+    if verdict(report.findings, report.facts) is not Verdict.NO_NPU:
+        return [first]
+    return [first, Message("Only general checks were run: {problems}", problems=problems_text(report.findings))]
+
+
+def verdict_colour(report: Report) -> str:
+    """Return the colour of the verdict."""
+    return VERDICTS[verdict(report.findings, report.facts)][1]
+
+
 MAX_IDS = 4  # of checks that are named beside another one
 
 
 def also_text(ids: Sequence[str]) -> Text:
     """Return what names further checks behind one; nothing where there are none."""
-    if not ids:
-        return Literal("")
-    if len(ids) <= MAX_IDS:
-        return Message(" (also {checks})", checks=enumerated(ids))
-    first = ids[: MAX_IDS - 1]
-    more = Message("{names} and {count} more", names=enumerated(first), count=len(ids) - len(first))
-    return Message(" (also {checks})", checks=more)
+    return Message(" (also {checks})", checks=some(ids, MAX_IDS)) if ids else Literal("")
+
+
+def some(names: Sequence[str], most: int) -> Text:
+    """Return at most `most` names in a row, and how many more there are."""
+    if len(names) <= most:
+        return enumerated(names)
+    first = names[: most - 1]
+    return Message("{names} and {count} more", names=enumerated(first), count=len(names) - len(first))
 
 
 def problems_text(findings: Iterable[Finding]) -> Text:
-    """Return how many problems there are, each with a row of its own in the report, by severity."""
-    found = Counter(problem.severity for problem in problems(findings))
-    if not found:
+    """Return how many checks found a problem, by severity: the numbers of every format (audit/verdict.py)."""
+    found = count_checks(findings).severities
+    if not any(found.values()):
         return Message("no problems")
     parts = [
-        in_context("severities", "{count} {severity}", count=found[severity], severity=SEVERITIES[severity])
-        for severity in reversed(Severity)
-        if found[severity]
+        in_context("severities", "{count} {severity}", count=count, severity=SEVERITIES[severity])
+        for severity, count in found.items()
+        if count
     ]
     return plural(
-        "{count} problem ({severities})",
-        "{count} problems ({severities})",
+        "{count} check failed ({severities})",
+        "{count} checks failed ({severities})",
         sum(found.values()),
         severities=enumerated(parts),
     )
@@ -109,9 +122,7 @@ def _evidence(report: Report, counts: Counts) -> Text:
 def _undecided(counts: Counts) -> Iterator[Text]:
     """Yield why a host is not surely ready."""
     unknown, errors = counts.outcomes[Outcome.UNKNOWN], counts.outcomes[Outcome.ERROR]
+    if errors:
+        yield Message("{count} of them with an error in envtune", count=errors)
     if unknown:
         yield plural("{count} check could not be run", "{count} checks could not be run", unknown)
-    if errors:
-        yield plural(
-            "{count} check ended with an error in envtune", "{count} checks ended with an error in envtune", errors
-        )

@@ -18,9 +18,9 @@ class Preflight(NamedTuple):
 
 
 def preflight(context: Context, checks: Iterable[Check], fail_on: Optional[Severity]) -> Preflight:
-    """Run the checks; findings at or above `fail_on` stop the command, none where it is None."""
+    """Run the checks; findings at or above `fail_on` stop the command, none where it is None. A note is no problem."""
     findings = audit(checks, context)
-    failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
+    failed = [finding for finding in findings if finding.outcome is Outcome.FAIL and not finding.check.note]
     stopping = tuple(finding for finding in failed if fail_on and finding.severity.rank >= fail_on.rank)
     minor = {finding.id for finding in failed} - {finding.id for finding in stopping}
     unknown = {finding.id for finding in findings if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR)}

@@ -68,6 +68,10 @@ class UnreadHost:
         """Raise Elsewhere."""
         self._refuse(path)
 
+    def tree_size(self, path: str) -> str:
+        """Raise Elsewhere."""
+        self._refuse(path)
+
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
         """Raise Elsewhere."""
         self._refuse(" ".join(argv))

@@ -16,7 +16,7 @@ from envtune.catalog.families import folders_of
 from envtune.catalog.layers import why_untrusted
 from envtune.catalog.reference import PLACEHOLDER, REQUIRED, Reference, example_text, reference
 from envtune.errors import UsageError
-from envtune.messages import Message, Text
+from envtune.messages import Message
 from envtune.model import Check
 from envtune.records import NamedTuple
 
@@ -163,5 +163,4 @@ def the_only_check(checks: Sequence[Check]) -> Check:
     """Return the check that a new playbook is for where none is named; UsageError unless there is exactly one."""
     if len(checks) == 1:
         return checks[0]
-    reason: Text = Message("specify the check that it fixes: --fixes ID")
-    raise UsageError(reason)
+    raise UsageError(Message("specify the check that it fixes: --fixes ID"))

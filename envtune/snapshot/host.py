@@ -14,7 +14,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 from envtune.collector.files import HEAD_SIZE
 from envtune.collector.wheels import record_digest, wheel_record
-from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
+from envtune.errors import NO_COMMAND, Denied, HostError, Missing, NotRecorded, TimedOut, Unreadable
 from envtune.host import command_result, decode
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 from envtune.snapshot.schema import KINDS, normalised
@@ -134,6 +134,15 @@ class SnapshotHost:
             raise recorded_error(entry["error"], path)
         raise NotRecorded(path, "the versions it needs were not recorded")
 
+    def tree_size(self, path: str) -> str:
+        """Return the recorded `tree_size` of a directory; NotRecorded where only its presence is known."""
+        entry = self._tree.entry(self._tree.locate(path))
+        if isinstance(entry, Mapping) and "tree_size" in entry:
+            return str(entry["tree_size"])
+        if isinstance(entry, Mapping) and "error" in entry:
+            raise recorded_error(entry["error"], path)
+        raise NotRecorded(path, "the size of what is in it was not recorded")
+
     # ------------------------------------------------------------------ the tables
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
@@ -141,7 +150,7 @@ class SnapshotHost:
         row = self._commands.get(tuple(argv))
         if row is None:
             if argv[0] in self._absent:
-                raise Missing(" ".join(argv), "command not found")
+                raise Missing(" ".join(argv), NO_COMMAND)
             raise NotRecorded(" ".join(argv), "the snapshot does not hold this command")
         return command_result(row)
 

@@ -88,6 +88,7 @@ ENTRY = Record(
     Field("error", _TEXT, "The error that reading met: EACCES, EIO, ETIMEDOUT, ..."),
     Field("record_digest", _TEXT, "Digest of a wheel's or an installation's RECORD."),
     Field("runtime_versions", _TEXT, "Versions of the C and C++ runtime that a library needs and provides."),
+    Field("tree_size", _TEXT, "How much lies below a directory."),
     Field("head", _HEXADECIMAL, "The first bytes of a file."),
     *(Field(kind, Const(True)) for kind in KINDS),
 )

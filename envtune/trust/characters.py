@@ -7,6 +7,7 @@ at all. Names of files and processes, log lines and recorded hosts may hold any 
 import json
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Callable
 
 # C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
@@ -23,6 +24,7 @@ _IN_LINES = r"[\x00-\x08\x0b-\x1f%s]" % _UNSEEN
 _PLAIN_LINE = re.compile("[ -~]*")
 _PLAIN_LINES = re.compile("[\n\t -~]*")
 _SCALARS = frozenset((str, int, float, bool, type(None)))
+_LONG_LIST = 8  # values of a list from which it is faster to encode it by itself
 _encode_lines = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
 
 
@@ -60,14 +62,15 @@ def json_text(data: Any, indent: Any = None) -> str:
     if text.isascii() and "\x7f" not in text:  # json.dumps has escaped the other control characters
         return text
     return "".join(
-        part if _PLAIN_LINES.fullmatch(part) else re.sub(_IN_LINES, _escaped_in_json, part) for part in parts
+        part if part.isascii() and "\x7f" not in part else re.sub(_IN_LINES, _escaped_in_json, part) for part in parts
     )
 
 
 def _indented(data: Any, indent: str) -> Any:
     """Return the text of data as json.dumps indents it, in a fraction of the time: its fast encoder does not indent.
 
-    That encodes all values at once, each in a line of its own, and they take their places afterwards.
+    That encodes all values at once, each in a line of its own, and they take their places afterwards. Long lists whose
+    items are of one form are encoded by themselves.
     """
     parts: Any = []
     values: Any = []
@@ -84,6 +87,11 @@ def _add_indented(parts: Any, values: Any, data: Any, indent: str, line: str) ->
         values.append(data)
         return
     inner = line + indent
+    if len(data) >= _LONG_LIST and not is_object:
+        items = _alike_items(data, inner, indent)
+        if items is not None:
+            parts.append(f"[{inner}{items}{line}]")
+            return
     before = ("{" if is_object else "[") + inner
     for key, value in data.items() if is_object else enumerate(data):
         parts.append(before + _key(key) if is_object else before)
@@ -94,6 +102,28 @@ def _add_indented(parts: Any, values: Any, data: Any, indent: str, line: str) ->
             _add_indented(parts, values, value, indent, inner)
         before = "," + inner
     parts += (line, "}" if is_object else "]")
+
+
+def _alike_items(data: Any, line: str, indent: str) -> Any:
+    """Return the text of the items of a list of values, or of flat objects with the same keys; None for others."""
+    if _SCALARS.issuperset(map(type, data)):
+        return _encode_list(line)(data)[1:-1]
+    keys = list(data[0]) if isinstance(data[0], dict) else []
+    if set(map(type, keys)) != {str} or any(type(row) is not dict or list(row) != keys for row in data):
+        return None
+    values = list(chain.from_iterable(map(dict.values, data)))
+    if not _SCALARS.issuperset(map(type, values)):
+        return None
+    inner = line + indent
+    fields = ("," + inner).join(_key(key).replace("%", "%%") + "%s" for key in keys)
+    texts = iter(_encode_lines(values)[1:-1].split("\n"))
+    return ("," + line).join(map(f"{{{inner}{fields}{line}}}".__mod__, zip(*[texts] * len(keys))))
+
+
+@lru_cache(64)
+def _encode_list(line: str) -> Callable[[Any], str]:
+    """Return what encodes a list of values, each but the first after this beginning of a line."""
+    return json.JSONEncoder(ensure_ascii=False, separators=("," + line, ": ")).encode
 
 
 @lru_cache(1024, typed=True)

@@ -24,6 +24,7 @@ _OPERATION_VARIABLES = {
     "PIP_USER": _WORD,
     "PYTHONNOUSERSITE": _WORD,
     "PYTHONUSERBASE": "/.*",
+    "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
     "TMPDIR": "/.*",
     "CC": ".*",
 }

@@ -87,7 +87,9 @@ def no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterable[None]:
         os.waitpid(-1, os.WNOHANG)
 
 
-@pytest.mark.parametrize("name", sampled(["plain-debian12", "910b-openeuler2203-troubled"], 2))
+@pytest.mark.parametrize(
+    "name", ["container-without-driver", *sampled(["plain-debian12", "910b-openeuler2203-troubled"], 2)]
+)
 def test_the_report_is_the_same(name: str) -> None:
     catalogue, host, seen = catalog.load(), SnapshotHost(host_data(name)), []
     checks = catalogue.checks

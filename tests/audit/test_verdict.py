@@ -77,7 +77,7 @@ def test_verdict(words: str, expected: str, status: int) -> None:
     report = Report("node1", "2026-01-01T00:00:00Z", 0.0, {}, (), findings)
     assert verdict(findings).value == expected
     assert check_json.report_data(report, "en")["verdict"] == expected
-    assert check_text.render(report, "en").splitlines()[-1].startswith(WORDS[Verdict(expected)])
+    assert check_text.render(report, "en").startswith(WORDS[Verdict(expected)])
     assert check_short.render(report, "en").startswith(WORDS[Verdict(expected)])
     assert exit_code(findings, Severity.MEDIUM) == status
 
@@ -87,10 +87,10 @@ REASONS = [
     ("pass:high pass:high", "READY  node1: 2 checks passed"),
     ("pass:high waived:high", "READY  node1: 1 check passed"),
     ("waived:high", "READY  node1: 1 check waived"),
-    ("fail:low", "READY, with advice  node1: 1 problem (1 low)"),
+    ("fail:low", "READY, with advice  node1: 1 check failed (1 low)"),
     ("unknown:low", "NOT SURE  node1: no problems, 1 check could not be run"),
-    ("pass:high error:high", "NOT SURE  node1: 1 problem (1 high), 1 check ended with an error in envtune"),
-    ("fail:low unknown:high", "NOT SURE  node1: 1 problem (1 low), 1 check could not be run"),
+    ("pass:high error:high", "NOT SURE  node1: 1 check failed (1 high), 1 of them with an error in envtune"),
+    ("fail:low unknown:high", "NOT SURE  node1: 1 check failed (1 low), 1 check could not be run"),
     ("waived:high unknown:high", "NOT SURE  node1: no problems, 1 check could not be run"),
     ("note:low", "READY  node1: no problems"),
     ("note:low unknown:high", "NOT SURE  node1: no problems, 1 check could not be run"),

@@ -31,6 +31,7 @@ def test_the_loop_of_one_thread() -> None:
     assert 0 < found.seconds < 60 and found.about == "30000 calls"
 
 
+@pytest.mark.slow
 def test_reading_a_data_set(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.bin").write_bytes(b"x" * (1 << 20))

@@ -169,6 +169,7 @@ ELSEWHERE: Mapping[str, str] = {
     "install-pillow-headers": _PACKAGES,
     "install-pillow-simd": "resources/python/test_replace.py::test_undo_brings_the_very_files_back_without_a_network",
     "install-te-of-cann": "resources/python/test_replace.py::test_te_040_is_replaced_by_the_te_040_of_this_cann",
+    "install-torch-companions": _INSTALL + "test_the_torchvision_of_another_torch_is_replaced_and_undone",
     "keep-attrs": _INSTALL + "test_the_overwritten_package_is_whole_again_and_undone",
     "keep-triton-ascend": _INSTALL + "test_the_overwritten_package_is_whole_again_and_undone",
     "keep-one-opencv": "resources/python/test_replace.py::test_of_several_opencvs_the_recommended_one_is_left_whole",

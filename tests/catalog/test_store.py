@@ -513,6 +513,7 @@ def test_a_checkout_reads_its_own_files_from_anywhere(tmp_path: Path) -> None:
     assert "CPU001" in found["ids"]
 
 
+@pytest.mark.slow
 def test_an_install_finds_its_catalogue_without_yaml(installed: Path, tmp_path: Path) -> None:
     here = run_from(ROOT, cwd=tmp_path)
     found = run_from(installed, cwd=tmp_path)

@@ -141,7 +141,7 @@ def test_the_fix_of_an_entry_of_a_site_names_its_catalogue(desk: Desk) -> None:
     healthy = desk.snapshot(host_data("910b-openeuler2203-cann82"))
     assert "envtune fix" not in desk.says(log, "--catalog", "our site", "--snapshot", healthy)
     refused = RUNNER.invoke(app, ["fix", "--faq", "S01"])
-    assert refused.exit_code == 2 and "--faq S01: unknown entry; one of a site needs --catalog DIR" in refused.stderr
+    assert refused.exit_code == 2 and "--faq S01: unknown id or name 'S01'" in refused.stderr
 
 
 def test_what_the_kernel_prints_is_read_as_it_is_pasted(desk: Desk) -> None:
@@ -383,6 +383,18 @@ def test_of_an_unknown_failure_the_error_is_shown_and_how_to_report_it(desk: Des
 
 def test_of_a_log_without_any_error_that_is_said(desk: Desk) -> None:
     assert "No line looks like an error, either." in desk.says(desk.log("step 1\nstep 2\n"))
+
+
+ADD = "Other logs may show more. Add those of the other ranks and the plog of that run:"
+
+
+@pytest.mark.parametrize("text", ["step 1\n", "KeyError: 'x'\n"])
+def test_without_a_known_error_the_logs_to_add_are_named(desk: Desk, text: str) -> None:
+    page = desk.says(desk.log(text, "a log"), "--no-check")
+    assert "(1 line).\n" in page and f"{ADD}\n  $ envtune diagnose 'a log' ~/ascend/log\n" in page
+    page = desk.says(desk.log(text, "plog-1_20250101.log"), "--no-check")
+    assert "Other logs may show more: add those of the other ranks and hosts.\n" in page
+    assert f"{ADD}\n  $ envtune diagnose ~/ascend/log\n" in str(desk.run("-", "--no-check", input=text).stdout)
     assert "empty" in desk.says(desk.log(""))
 
 

@@ -82,7 +82,7 @@ def test_what_does_not_exist_ends_with_2(world: World, words: str) -> None:
     [
         (["fix", ""], "matches no check"),
         (["fix", "--faq", ","], "no check refers to it"),
-        (["fix", "--faq", "S01"], "unknown entry; one of a site needs --catalog DIR"),
+        (["fix", "--faq", "S01"], "unknown id or name 'S01'"),
         (["fix", "--owner", "root"], "--pid"),
         (["fix", "--plan", "/dev/zero"], "/dev/zero: not a regular file"),
         (["fix", "--plan", "large"], "larger than 1 MiB"),

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from envtune.catalog import layers, load, select
 from envtune.catalog.entries import check_from
 from envtune.cli.app import app
-from envtune.cli.list_ import table
+from envtune.cli.list_ import KINDS, table
 from envtune.errors import UsageError
+from envtune.messages import LANGUAGES
 from envtune.model import Check, Severity
 from envtune.report.layout import display_width
 from envtune.report.pages.entry import terminal_page
@@ -127,8 +128,8 @@ def test_explain_tells_everything_about_a_check() -> None:
         "Why it matters",
         "What is read\n  cpu.governors",
         "Expected\n  performance",
-        "- container: false",
-        "low if arch: aarch64",
+        "- this is not a container",
+        "low if architecture: aarch64",
         "How to fix it",
         "Commands that fix it\n    sudo envtune fix CPU001 --apply",
         "When to ignore a failure",
@@ -140,7 +141,7 @@ def test_explain_tells_everything_about_a_check() -> None:
 
 def test_explain_speaks_chinese() -> None:
     page = run("explain", "CPU001", "--lang", "zh").stdout
-    for words in ("为什么重要", "读取内容", "期望", "适用范围", "处理方法", "《PyTorch网络模型移植&训练指南》"):
+    for words in ("为什么重要", "读取内容", "期望", "适用条件", "处理方法", "《PyTorch网络模型移植&训练指南》"):
         assert words in page
     assert "Why it matters" not in page
 
@@ -286,9 +287,17 @@ def test_each_list_prints_its_kind_only(kind: str, word: str) -> None:
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == [row["id"] for row in rows]
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["list", "rules"], ["list", "checks", "--format", "xml"]])
+@pytest.mark.parametrize("arguments", [["list", "rules"], ["list", "checks", "--format", "xml"]])
 def test_list_of_something_else_ends_with_2(arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_list_alone_names_what_can_be_listed(lang: str) -> None:
+    lines = run("list", "--lang", lang).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [*KINDS] and all(len(line.split(maxsplit=1)) == 2 for line in lines)
+    rows = json.loads(run("list", "--format", "json", "--lang", lang).stdout)
+    assert [f"{row['kind']} {row['title']}" for row in rows] == [" ".join(line.split()) for line in lines]
 
 
 def test_overlay_entries_are_listed_and_explained(tmp_path: Path) -> None:

@@ -41,6 +41,39 @@ def test_the_option_and_the_reason(
     assert done.stderr == f"envtune: {told.format(here=tmp_path)}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("check", "-f", "md"), "prometheus or nagios, not 'md'; did you mean markdown?"),
+        (("check", "-f", "prom"), "; did you mean prometheus?"),
+        (("check", "--severity", "hihg"), "; did you mean high?"),
+        (("list", "chekcs"), "; did you mean checks?"),
+        (("undo", "2020"), "2020 is not the name of a run (to list them: envtune history)"),
+        (("undo", "NOPE"), "NOPE is not the name of a run (to list them: envtune history)"),
+        (("undo", "20250102-030405"), "no run 20250102-030405 (to list them: envtune history)"),
+        (("resume", "20250102-030405"), "no run 20250102-030405 (to list them: envtune history)"),
+        (
+            ("fix", "set-bios-power-polcy"),
+            "; did you mean set-bios-power-policy? (to list them: envtune list ",
+        ),
+        (("fix", "--faq", "F999"), "--faq F999: unknown id or name 'F999'; did you mean F"),
+        (("explain", "CPU999"), "unknown id or name 'CPU999'; did you mean CPU1"),
+        (
+            ("explain", "zzzz"),
+            " 'zzzz' (to list them: envtune list checks, also faq, playbooks, codes)",
+        ),
+        (("explain", "sysctl.vale"), "did you mean sysctl.value, "),
+        (("check", "--select", "CPU00X"), "(to list them: envtune list checks)"),
+    ],
+)
+def test_the_nearest_words_and_where_all_of_them_are_listed(
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENVTUNE_STATE", str(tmp_path))
+    done = run(*words)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1) and told in done.stderr
+
+
 def test_every_error_is_after_the_name_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "SITE1.yaml").write_text("id: SITE1\ntitle: t\nseverity: hihg\nprobe: {sysctl.vale: {}}\nexpect: 1\n")
     lines = run("check", "--catalog", str(tmp_path)).stderr.splitlines()

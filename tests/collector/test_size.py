@@ -24,6 +24,29 @@ from envtune.snapshot.open import open_snapshot
 
 CORES, NPUS, DISTRIBUTIONS = 192, 8, 150
 LIMIT = 40 * 1024
+# proc_pid_limits(5), as a kernel of 2024 prints it.
+LIMITS = "".join(
+    f"{name:<26}{soft:<21}{hard:<21}{unit:<10}\n"
+    for name, soft, hard, unit in (
+        ("Limit", "Soft Limit", "Hard Limit", "Units"),
+        ("Max cpu time", "unlimited", "unlimited", "seconds"),
+        ("Max file size", "unlimited", "unlimited", "bytes"),
+        ("Max data size", "unlimited", "unlimited", "bytes"),
+        ("Max stack size", "8388608", "unlimited", "bytes"),
+        ("Max core file size", "0", "unlimited", "bytes"),
+        ("Max resident set", "unlimited", "unlimited", "bytes"),
+        ("Max processes", "4127422", "4127422", "processes"),
+        ("Max open files", "65536", "1048576", "files"),
+        ("Max locked memory", "8388608", "8388608", "bytes"),
+        ("Max address space", "unlimited", "unlimited", "bytes"),
+        ("Max file locks", "unlimited", "unlimited", "locks"),
+        ("Max pending signals", "4127422", "4127422", "signals"),
+        ("Max msgqueue size", "819200", "819200", "bytes"),
+        ("Max nice priority", "0", "0", ""),
+        ("Max realtime priority", "0", "0", ""),
+        ("Max realtime timeout", "unlimited", "unlimited", "us"),
+    )
+)
 SITE = "usr/local/python3.10/lib/python3.10/site-packages"
 CANN = "usr/local/Ascend/ascend-toolkit"
 
@@ -50,6 +73,12 @@ def make_kernel(root: Path, chance: random.Random) -> None:
             ("cpuinfo_min_freq", "1500000\n"),
         ):
             write(root, f"{folder}/{name}", text)
+    for card in range(4):  # up, with more queues than are recorded
+        write(root, f"sys/class/net/enp{card}s0f0/operstate", "up\n")
+        for number in range(64):
+            queue = 1000 + 100 * card + number
+            write(root, f"sys/class/net/enp{card}s0f0/device/msi_irqs/{queue}", "msix\n")
+            write(root, f"proc/irq/{queue}/effective_affinity_list", f"{chance.randrange(CORES)}\n")
     flags = " ".join(f"flag{number}" for number in range(140)) + " sse4_1 sse4_2 avx avx2 fma"
     write(
         root,
@@ -103,6 +132,7 @@ def make_settings(root: Path, chance: random.Random) -> None:
         )
         text = f"Name:\tpython3\n{fields}Cpus_allowed:\t{masks}\nCpus_allowed_list:\t{number * 24}-{number * 24 + 23}\n"
         write(root, f"proc/{2900 + number}/status", text)
+        write(root, f"proc/{2900 + number}/limits", LIMITS)
 
 
 def make_ascend(root: Path, chance: random.Random) -> None:

@@ -236,3 +236,17 @@ def test_the_order_of_the_hosts_changes_nothing_but_the_order() -> None:
         return {name: {value: set(labels) for value, labels in row.items()} for name, row in found.items()}
 
     assert values(lambda hosts: hosts) == values(lambda hosts: hosts[::-1])
+
+
+def test_a_check_has_the_severity_that_it_has_on_each_host() -> None:
+    rows = compare(
+        labelled(
+            [
+                host("node1", [finding("CANN003", Outcome.FAIL, Severity.LOW)]),
+                host("node2", [finding("CANN003", Outcome.FAIL, Severity.CRITICAL), finding("CANN003", Outcome.FAIL)]),
+            ]
+        )
+    ).failures
+    assert [(row.severity, dict(row.severities)) for row in rows] == [
+        (Severity.CRITICAL, {"node1": Severity.LOW, "node2": Severity.CRITICAL})
+    ]

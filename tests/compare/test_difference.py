@@ -107,3 +107,23 @@ def test_facts(
     assert [pair.name for pair in found.facts] == facts
     assert [pair.name for pair in found.unknown_facts] == unknown
     assert found.exit_code() == (1 if facts else 3 if unknown else 0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "severity"),
+    [
+        ((FAIL, "low"), (PASS, "low"), "low"),
+        ((PASS, "critical"), (FAIL, "medium"), "medium"),
+        ((FAIL, "medium"), (FAIL, "high"), "high"),
+        ((PASS, "low"), (NOT, "high"), "high"),
+    ],
+)
+def test_the_severity_is_that_of_the_host_on_which_it_fails(
+    left: tuple[Outcome, str], right: tuple[Outcome, str], severity: str
+) -> None:
+    sides = [
+        (finding(outcome, f"x{n}")._replace(severity=Severity(word)),)
+        for n, (outcome, word) in enumerate((left, right))
+    ]
+    (pair,) = compared(report("a", {}, sides[0]), report("b", {}, sides[1])).checks
+    assert pair.severity is Severity(severity) and pair.check.severity is Severity.LOW

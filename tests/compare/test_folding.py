@@ -21,6 +21,9 @@ NAMES = st.builds(
     [
         (["node7", "node2", "node1", "node9", "node3"], "node[1-3,7,9]"),
         (["node18"], "node18"),
+        (["node18", "node18"], "node18"),
+        (["node3", "node1", "node2", "node3", "node1", "node5", "node5"], "node[1-3,5]"),
+        (["a", "b", "a"], "a,b"),
         (["node09", "node10", "node11", "node08"], "node[08-11]"),
         (["n9", "n10"], "n[9-10]"),
         (["n9", "n10", "n09"], "n[9],n[09-10]".replace("n[9]", "n9")),

@@ -19,7 +19,7 @@ CHECKS = ("SYS001", "CPU001", "CANN007", "ENV001", "NET004")
 ERRORS = (ValueError("no"), KeyError("x"), MemoryError(), RecursionError("deep"), OSError(5, "I/O error"))
 
 
-@pytest.mark.parametrize("name", sampled(registry.fact_names(), 3))
+@pytest.mark.parametrize("name", sampled(registry.fact_names(), 7))
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_each_fact_may_fail(name: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(context: object) -> None:

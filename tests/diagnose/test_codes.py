@@ -73,16 +73,18 @@ def test_every_code_is_found_in_its_forms() -> None:
     assert len(lines) > 1500
 
 
-def test_every_code_gives_an_answer_that_names_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_code_gives_an_answer_that_names_it(stride: int, tmp_path: Path) -> None:
     """One log for all: the scan is what costs; each code is then resolved as if its lines were the only ones."""
     log = tmp_path / "train.log"
-    log.write_text("\n".join(line for code in catalogue().codes for line in printed(code.code)) + "\n", "utf-8")
     entries, dictionary = catalogue().faq, catalogue().codes
+    chosen = [one.code for one in dictionary][::stride]
+    log.write_text("\n".join(line for code in chosen for line in printed(code)) + "\n", "utf-8")
     patterns = (*patterns_of(entries), *PATTERNS)
     files = find_logs([str(log)])
     everything = scan(files, Matcher(patterns), select_prefilter(patterns, files))
     codes = {one.code.code: one for one in found_codes(everything, dictionary, NO_PROCESSES)}
-    assert [code.code for code in dictionary if code.code not in codes] == []
+    assert [code for code in chosen if code not in codes] == []
     silent = []
     for one in codes.values():
         lines = {hit.line.number for hit in one.hits}

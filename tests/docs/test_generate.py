@@ -44,6 +44,7 @@ def made(generate: ModuleType) -> dict[str, str]:
     return pages
 
 
+@pytest.mark.slow  # `make docs-check` does the same
 def test_what_is_committed_is_what_is_generated(generate: ModuleType, made: dict[str, str]) -> None:
     assert generate.stale(made) == [], "run: python docs/generate.py"
 

@@ -25,6 +25,7 @@ def made() -> Any:
     return module.pages()
 
 
+@pytest.mark.slow  # `make docs-check` does the same
 def test_what_is_committed_is_what_is_generated(made: dict[str, str]) -> None:
     stale = [name for name, text in made.items() if (DOCS / name).read_text("utf-8") != text]
     assert stale == [], "make docs"

@@ -23,7 +23,7 @@ from envtune.executor.plan import OPERATIONS
 from envtune.fix.consent import Consent, sort_changes
 from envtune.fix.document import PLAN, load_plan, plan_data, render
 from envtune.fix.outcome import ApplyResult, exit_status, reconcile
-from envtune.fix.plan import Plan, SkippedFinding, make_plan
+from envtune.fix.plan import Plan, SkippedFinding, make_plan, only_looks
 from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
@@ -163,6 +163,17 @@ def test_what_has_no_playbook_or_only_instructions_is_listed_with_its_steps(cont
     first, second = made.skipped
     assert (first.finding, first.steps) == ("SYS001", (Bilingual("Press F10.", "按 F10。"),))
     assert [step.en for step in second.steps] == ["Do it by hand.", "do-it --now"]
+
+
+def test_a_line_that_only_looks_says_so(context: Context) -> None:
+    looked = finding("SYS001")._replace(commands=(Command("look", "ip address"), Command("look", "ip route")))
+    (skipped,) = make_plan([looked], [], context).skipped
+    assert [step.en for step in skipped.steps][-2:] == ["look: ip address", "look: ip route"]
+    page = report.render(make_plan([looked], [], context), "en", verbose=False)
+    assert "by hand: Do it by hand." in page and "ip route" not in page
+    repaired = looked._replace(commands=(*looked.commands, Command("fix", "do-it --now")))
+    (skipped,) = make_plan([repaired], [], context).skipped
+    assert [step.en for step in skipped.steps][-1] == "do-it --now" and not any(map(only_looks, skipped.steps))
 
 
 def test_what_could_not_be_told_is_not_repaired_and_named(context: Context, act: Any) -> None:

@@ -14,13 +14,15 @@ from envtune.errors import UsageError
 from envtune.fleet.collected import Collection
 from envtune.fleet.one_host import one_host
 from envtune.fleet.questions import matrix, overview
-from envtune.fleet.record import CheckRecord, FactRecord, HostRecord
+from envtune.fleet.record import NOTE, CheckRecord, FactRecord, HostRecord
 from envtune.fleet.store import schema
-from envtune.fleet.store.read import Store
+from envtune.fleet.store.read import NOT_FINE, Store
 from envtune.fleet.store.schema import VERSION
 from envtune.fleet.store.write import Writer
+from envtune.model import Outcome, Severity
 from tests.helpers.stores import open_store
 
+DUMP = Path(__file__).with_name("store-2.sql")  # written by the last version of envtune whose stores have version 2
 SAID = ("powersave", "powersave（中文）")
 
 
@@ -55,8 +57,9 @@ def test_a_span_goes_on_while_nothing_changes(tmp_path: Path) -> None:
     for number in range(5):
         night(path, [host("node1", governor="fail" if number > 2 else "pass")], number)
     with closing(sqlite3.connect(path)) as store:
-        rows = store.execute("SELECT first, last, outcome FROM outcome").fetchall()
-    assert sorted(rows) == [(1, 3, "pass"), (4, None, "fail")]
+        rows = store.execute("SELECT first, last, state FROM outcome ORDER BY first").fetchall()
+    spans = [(first, last, *schema.STATES[state]) for first, last, state in rows]
+    assert spans == [(1, 3, "pass", "medium"), (4, None, "fail", "medium")]
     changes = reading(path).changes(1)
     assert [(change.run, change.name, change.before, change.after) for change in changes] == [
         (4, "CPU001", "pass", "fail")
@@ -159,23 +162,79 @@ def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
         open_store(path)
 
 
-def test_an_older_store_gets_the_index_that_questions_use(tmp_path: Path) -> None:
+EVERY = [(outcome, severity) for outcome in (*(row.value for row in Outcome), NOTE) for severity in Severity]
+
+
+def nights() -> list[list[HostRecord]]:
+    """What the store in DUMP was written from: all that a check can say, texts, absences, a night without node2."""
+    said = [None, ("powersave", "powersave（中文）"), ("16.4", "16.4")]
+    first = {
+        f"T{n:02}": CheckRecord(outcome, severity.value, said[n % 3]) for n, (outcome, severity) in enumerate(EVERY)
+    }
+    later = {
+        check: row if n % 4 else CheckRecord(*EVERY[-n][:1], EVERY[-n][1].value, said[n % 2])
+        for n, (check, row) in enumerate(first.items())
+        if check != "T07"
+    }
+    facts = {
+        "npu": FactRecord("910b", "910b"),
+        "driver": FactRecord(None, None, ("no driver", "无驱动")),
+        "variable:HCCL_IF_IP": FactRecord("10.0.0.1", "<address>"),
+    }
+    one = HostRecord("node1", Collection.OK, "", 1.5, "ready", facts=facts, checks=first)
+    new = one._replace(facts={**facts, "driver": FactRecord("25.0", "25.0")}, checks={**later, "T99": first["T00"]})
+    return [
+        [one, one._replace(host="node2")],
+        [new, lost("node2")],
+        [new, one._replace(host="node2", verdict="not_ready", checks=later), lost("node3")],
+    ]
+
+
+def answers(path: Path) -> list[object]:
+    """Return all that a store says."""
+    store = reading(path)
+    runs = store.runs()
+    return [
+        *(row._replace(ended=None, version="") for row in runs.values()),
+        overview(store, with_matrix=True)._replace(runs={}),
+        *(one_host(store, name)._replace(runs={}) for name in ("node1", "node2", "node3")),
+        *(sorted(store.outcomes_in(run)) for run in runs),
+        store.changes(1),
+        store.last_changes(),
+    ]
+
+
+def test_a_store_of_the_version_before_says_the_same(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "older.db")) as older:
+        older.executescript(DUMP.read_text("utf-8"))
+    for number, records in enumerate(nights()):
+        night(tmp_path / "new.db", records, number)
+    assert answers(tmp_path / "older.db") == answers(tmp_path / "new.db")
+    for name in ("older.db", "new.db"):  # and goes on in the same way
+        night(tmp_path / name, [*nights()[0], *nights()[2][2:]], 3)
+    assert answers(tmp_path / "older.db") == answers(tmp_path / "new.db")
+
+
+def test_all_that_a_check_can_say_has_a_number() -> None:
+    assert sorted(EVERY) == sorted(schema.STATES.values())
+    assert all(10 <= state < 100 for state in schema.STATES)
+    assert {schema.STATES[state][0] for state in schema.STATES if state >= 40} == set(NOT_FINE)
+
+
+def test_an_older_store_gets_the_indexes_that_questions_use(tmp_path: Path) -> None:
     path = tmp_path / "fleet.db"
-    older = open_store(path)
-    for statement in (
-        "DROP INDEX outcome_not_fine",
-        "DROP TABLE fix",
-        "DROP TABLE fix_host",
-        "PRAGMA user_version = 1",
-    ):
-        older.execute(statement)
-    older.close()
+    with closing(sqlite3.connect(path)) as older:
+        older.executescript(";".join((*schema.MIGRATIONS[0], "PRAGMA user_version = 1")))
+    night(path, [host("node1")], 0)
     store = open_store(path)
     asked: list[str] = []
     store.set_trace_callback(asked.append)
-    list(Store(store).outcome_rows())
-    plan = store.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
-    assert [row[3] for row in plan] == ["SCAN outcome USING COVERING INDEX outcome_not_fine"]
+    for rows, plan in (
+        (Store(store).outcome_rows(), "SCAN outcome USING COVERING INDEX outcome_not_fine"),
+        (Store(store).value_rows(bool), "SCAN fact USING COVERING INDEX fact_now"),
+    ):
+        list(rows)
+        assert [row[3] for row in store.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()] == [plan]
 
 
 def test_the_matrix_says_what_each_check_says_on_each_host(tmp_path: Path) -> None:

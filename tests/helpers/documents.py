@@ -17,7 +17,7 @@ HOSTILE = (
     '# HELP x y\n{a="b"} 1\n@someone $(reboot) \x1b[2J \u202e'
 )
 HOSTILE_SOURCE = "/etc/x y<&>\"'%"
-CASES = (*host_names(), "hostile", "defective")
+CASES = ("hostile", "defective", *host_names())
 
 
 @cache

@@ -7,8 +7,10 @@ free memory and disk space are its own. None of that is a difference between hos
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
@@ -61,7 +63,13 @@ def deviating() -> dict[str, dict[str, Any]]:
 
 
 def twin(recorded: str, name: str, network: int, node: int) -> dict[str, Any]:
-    """A host like the recorded one, and its own in what is every host's own."""
+    """A host like the recorded one, and its own in what is every host's own; every caller gets a copy."""
+    data: dict[str, Any] = pickle.loads(_twin(recorded, name, network, node))
+    return data
+
+
+@cache
+def _twin(recorded: str, name: str, network: int, node: int) -> bytes:
     own = random.Random(name)
     source = host_data(recorded)
     text = json.dumps(source).replace(source["host"], name).replace("192.0.2.10", f"10.0.{network}.{node}")
@@ -83,7 +91,7 @@ def twin(recorded: str, name: str, network: int, node: int) -> dict[str, Any]:
     environ = data["environ"]
     environ.update(MASTER_ADDR=f"10.0.{network}.1", MASTER_PORT="29688", NNODES=str(OF_EACH), NODE_RANK=str(node - 1))
     environ.update(HCCL_IF_IP=f"10.0.{network}.{node}", ASCEND_PROCESS_LOG_PATH=f"/logs/{name}", HOSTNAME=name)
-    return data
+    return pickle.dumps(data)
 
 
 def _own_processes(data: dict[str, Any], own: random.Random) -> None:

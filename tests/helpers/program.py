@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import platform
 import signal
@@ -65,16 +66,30 @@ def completed(
     *words: str, env: Optional[Mapping[str, str]] = None, cwd: Optional[Path] = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `envtune` with these words as `subprocess.run` would; `env` is its whole environment."""
-
-    def place() -> None:
-        if env is not None:
-            os.environ.clear()
-            os.environ.update(env)
-        os.chdir(cwd or ".")
-
-    ended = program(*words, before=place)
+    ended = program(*words, before=lambda: go_to(env, cwd))
     status = ended.status if ended.status <= 128 else 128 - ended.status
     return subprocess.CompletedProcess(words, status, ended.out.decode("utf-8"), ended.err.decode("utf-8"))
+
+
+def go_to(env: Optional[Mapping[str, str]], cwd: Optional[Path]) -> None:
+    """Have this process, a fork, the environment and the working directory with which a program is started."""
+    if env is not None:
+        os.environ.clear()
+        os.environ.update(env)
+    os.chdir(cwd or ".")
+
+
+def started(*words: str, env: Mapping[str, str]) -> int:
+    """Start `envtune` with these words and this whole environment in /; nobody reads its output. Returns its pid."""
+
+    def main() -> None:
+        go_to(env, Path("/"))
+        sys.argv = ["envtune", *words]
+        sys.stdout = sys.stderr = io.StringIO()  # in whose place the program puts its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os._exit(_status())
+
+    return forked(main)
 
 
 def _redirect(number: int, kind: str, file: int) -> None:

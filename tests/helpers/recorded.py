@@ -6,7 +6,7 @@ shared example.
 
 from __future__ import annotations
 
-import copy
+import pickle
 from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Mapping
@@ -15,8 +15,10 @@ from envtune import catalog
 from envtune.audit import audit
 from envtune.audit.remedies import with_refusals
 from envtune.catalog.examples import example_data
-from envtune.context.open import describe_target, open_context, recorded_options
+from envtune.context.open import describe_target, open_context, open_host, recorded_options
 from envtune.fix.fixable import find_fixes
+from envtune.host import Host
+from envtune.job.target import TargetOptions
 from envtune.model import Finding, Outcome, Report
 from envtune.snapshot.host import SnapshotHost
 from helpers.shipped import parsed
@@ -41,8 +43,8 @@ def _source(name: str) -> Mapping[str, Any]:
 
 
 @cache
-def _data(name: str) -> Mapping[str, Any]:
-    return resolve(name)
+def _data(name: str) -> bytes:
+    return pickle.dumps(resolve(name))
 
 
 def resolve(name: str) -> dict[str, Any]:
@@ -52,7 +54,8 @@ def resolve(name: str) -> dict[str, Any]:
 
 def host_data(name: str) -> dict[str, Any]:
     """A copy that a test may change."""
-    return copy.deepcopy(dict(_data(name)))
+    data: dict[str, Any] = pickle.loads(_data(name))
+    return data
 
 
 @cache
@@ -67,6 +70,21 @@ def recorded_report(name: str) -> Report:
     return report(host_data(name))
 
 
+KEPT = ROOT / "tests" / "contracts"
+
+
+def kept_names() -> tuple[str, ...]:
+    """The snapshots that an older envtune took (tests/test_contracts.py)."""
+    return tuple(sorted(f"kept-{path.name[: -len('.tar.gz')]}" for path in KEPT.glob("*.tar.gz")))
+
+
+@cache
+def kept_report(name: str) -> Report:
+    """The report on one of them, as `envtune check --snapshot` makes it."""
+    path = KEPT / f"{name[len('kept-') :]}.tar.gz"
+    return report_on(open_host(path), TargetOptions())._replace(snapshot=path.name)
+
+
 def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Every finding on a recorded host."""
     return report(data).findings
@@ -74,8 +92,11 @@ def judge(data: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     """The report on a recorded host, without the time it took."""
-    host = SnapshotHost(data)
-    context = open_context(host, recorded_options(data.get("target") or {}))
+    return report_on(SnapshotHost(data), recorded_options(data.get("target") or {}), selected)
+
+
+def report_on(host: Host, options: TargetOptions, selected: tuple[str, ...] = ()) -> Report:
+    context = open_context(host, options)
     findings = audit(
         [c for c in catalogue().checks if (c.id in selected if selected else c.status == "stable")], context
     )
@@ -83,7 +104,8 @@ def report(data: Mapping[str, Any], selected: tuple[str, ...] = ()) -> Report:
     fixes = find_fixes(catalogue().playbooks, context, [f for f in findings if f.outcome is Outcome.FAIL])
     found = with_refusals(findings, fixes.refused)
     target = describe_target(context.target)
-    return Report(host.name, "2026-01-01T00:00:00Z", 0.0, target, facts, found, fixes.checks)
+    started = "2026-01-01T00:00:00Z"
+    return Report(host.name, started, 0.0, target, facts, found, fixes.checks, elsewhere=fixes.elsewhere)
 
 
 Change = Callable[[dict[str, Any]], None]

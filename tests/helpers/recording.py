@@ -49,6 +49,9 @@ class RecordedMachine(Machine):
     def runtime_versions(self, path: str) -> str:
         return _as_kernel(lambda: self.host.runtime_versions(path), path)
 
+    def tree_size(self, path: str) -> str:
+        return _as_kernel(lambda: self.host.tree_size(path), path)
+
     def identity(self) -> dict[str, Any]:
         host = self.host
         return {"uname": dict(host.uname), "euid": host.euid, "cwd": host.cwd, "now": host.now}

@@ -22,11 +22,11 @@ NO_INDEX = {
 }
 
 
-def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
-    """A small wheel as the wheel format says, with hashes."""
+def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str], requires: str = "") -> Path:
+    """A small wheel as the wheel format says, with hashes; `requires` are lines of its metadata."""
     stem = f"{name.replace('-', '_')}-{version}"
     rows = dict(files)
-    rows[f"{stem}.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    rows[f"{stem}.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}"
     rows[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:

@@ -1,15 +1,14 @@
-"""A site's check that fails while a file exists, and the hooks as processes."""
+"""A site's check that fails while a file exists, and the hooks as a scheduler starts them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Mapping
 
 import pytest
-from helpers.examples import ROOT
+from helpers.program import completed
 
 SITE = """\
 id: SITE101
@@ -23,6 +22,18 @@ Hook = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
+def environ(tmp_path: Path) -> Mapping[str, str]:
+    """What slurmd gives a hook, and directories of the test; the compiled catalogue is shared."""
+    return {
+        "PATH": os.environ["PATH"],
+        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+        "ENVTUNE_STATE": str(tmp_path / "state"),
+        "HOME": str(tmp_path),
+        "SLURMD_NODENAME": "node1",
+    }
+
+
+@pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A catalogue with SITE101, which fails while `sick` exists next to it."""
     checks = tmp_path / "site" / "checks" / "site"
@@ -32,20 +43,10 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hook(tmp_path: Path) -> Hook:
+def hook(environ: Mapping[str, str]) -> Hook:
     """Run `envtune hook WORDS` as slurmd does: with little in the environment, and in /."""
 
-    def run(*words: str, seconds: float = 60, **variables: str) -> subprocess.CompletedProcess[str]:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-            "ENVTUNE_STATE": str(tmp_path / "state"),
-            "HOME": str(tmp_path),
-            "SLURMD_NODENAME": "node1",
-            **variables,
-        }
-        argv = [sys.executable, "-m", "envtune", "hook", *words]
-        return subprocess.run(argv, env=environ, cwd="/", capture_output=True, text=True, timeout=seconds)
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return completed("hook", *words, env={**environ, **variables}, cwd=Path("/"))
 
     return run

@@ -45,18 +45,9 @@ def test_before_a_job(row: dict[str, Any], tmp_path: Path, site: Path, hook: Any
     if "now" in row:
         words += ["--catalog", str(site), "--select", "SITE101", "--timeout", "40"]
     done = hook("slurm-prolog", "--scontrol", str(node.scontrol), *words)
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.stderr and row.get("says", "") in done.stderr
     assert done.returncode == {"start": 0, "refuse": 20}[row["answer"]], done
     assert bool(node.calls) is row.get("asked", True), node.calls
     if "update" not in row:
         drain = [f"update NodeName=node1 State=DRAIN Reason={row['drained']}"] if "drained" in row else []
         assert node.changes == drain
-
-
-def test_the_faults_are_in_what_is_printed(tmp_path: Path, hook: Any) -> None:
-    write_state(tmp_path / "state" / "scheduler", {"verdict": {"NET003": "fail"}})
-    node = FakeNode(tmp_path / "slurm", show="sleep 60")
-    done = hook("slurm-prolog", "--scontrol", str(node.scontrol), "--timeout", "8")
-    assert done.returncode == 0
-    assert done.stderr.startswith("envtune: slurm-prolog: no answer within ")
-    assert "during: scontrol show node; the node is left as it is" in done.stderr

@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 import pytest
 from helpers.examples import ROOT
+from helpers.program import CLOSED, FULL, go_to, program, started
 from helpers.scontrol import FakeNode
 
 LEFT = "the node is left as it is"
@@ -91,13 +93,13 @@ def test_a_signal_in_the_middle_ends_with_0(tmp_path: Path, hook: Any, site: Pat
     node = FakeNode(tmp_path / "slurm", show=f"echo $$ >{tmp_path}/pid; sleep 1000")
     argv = [sys.executable, "-m", "envtune", "hook", *words(node, site)]
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "ENVTUNE_STATE": str(tmp_path / "state")}
-    with subprocess.Popen(argv, env={**environ, "HOME": str(tmp_path)}, cwd="/") as started:
+    with subprocess.Popen(argv, env={**environ, "HOME": str(tmp_path)}, cwd="/") as process:
         pid = tmp_path / "pid"
         while not (pid.exists() and pid.read_text().strip()):
-            assert started.poll() is None
+            assert process.poll() is None
             time.sleep(0.05)
-        started.send_signal(signal.SIGTERM)
-        assert started.wait(30) == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
     for _ in range(300):
         if not Path(f"/proc/{int(pid.read_text())}").exists():
             return
@@ -105,25 +107,32 @@ def test_a_signal_in_the_middle_ends_with_0(tmp_path: Path, hook: Any, site: Pat
     pytest.fail("scontrol is still running")
 
 
-def test_several_prologs_at_a_time(tmp_path: Path, hook: Any, site: Path, sick: Path, node: FakeNode) -> None:
+def test_several_prologs_at_a_time(
+    hook: Any, site: Path, sick: Path, node: FakeNode, environ: Mapping[str, str]
+) -> None:
     hook(*words(node, site)[:1], "--scontrol", "/nowhere/x", *words(node, site)[3:])
-    argv = [sys.executable, "-m", "envtune", "hook", "slurm-prolog", "--timeout", "120"]
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "ENVTUNE_STATE": str(tmp_path / "state")}
-    full = [*argv, "--scontrol", str(node.scontrol), "--node", "node1"]
-    started = [subprocess.Popen(full, env=environ, stdout=subprocess.DEVNULL) for _ in range(6)]
-    assert [one.wait(120) for one in started] == [20] * 6
+    prolog = ("hook", "slurm-prolog", "--timeout", "120", "--scontrol", str(node.scontrol))
+    pids = [started(*prolog, env=environ) for _ in range(6)]
+    assert [os.WEXITSTATUS(os.waitpid(pid, 0)[1]) for pid in pids] == [20] * 6
     assert len(node.changes) == 1
 
 
-@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", ">/dev/full 2>/dev/full"])
-def test_nobody_reads_what_is_printed(closed: str, tmp_path: Path, site: Path, node: FakeNode, sick: Path) -> None:
-    line = f'exec {sys.executable} -m envtune hook "$@" {closed}'
-    environ = {"PYTHONPATH": str(ROOT), "ENVTUNE_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
-    argv = ["sh", "-c", line, "sh", *words(node, site, "--node", "node1")]
-    assert subprocess.run(argv, env=environ, cwd="/", timeout=120).returncode == 0
+@pytest.mark.parametrize(
+    "streams",
+    [
+        {"stdin": CLOSED, "stdout": CLOSED, "stderr": CLOSED},
+        {"stdout": CLOSED},
+        {"stdout": FULL, "stderr": FULL},
+    ],
+)
+def test_nobody_reads_what_is_printed(
+    streams: dict[str, str], site: Path, node: FakeNode, sick: Path, environ: Mapping[str, str]
+) -> None:
+    place = partial(go_to, environ, Path("/"))
+    assert program("hook", *words(node, site), before=place, **streams).status == 0
     assert node.reason == "envtune: SITE101"
-    prolog = ["sh", "-c", line, "sh", "slurm-prolog", "--scontrol", str(node.scontrol), "--node", "node1"]
-    assert subprocess.run(prolog, env=environ, cwd="/", timeout=120).returncode == 20
+    prolog = ("slurm-prolog", "--scontrol", str(node.scontrol))
+    assert program("hook", *prolog, before=place, **streams).status == 20
 
 
 def test_no_room_for_the_record_of_a_drain(tmp_path: Path, node: FakeNode, site: Path, sick: Path) -> None:

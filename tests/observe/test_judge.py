@@ -7,7 +7,7 @@ from typing import Any, Optional, Sequence
 import pytest
 
 from envtune.observe.judge import judge
-from envtune.observe.sampling import Machine, Observation, Usage
+from envtune.observe.sampling import Machine, Observation, Usage, are_on_faults
 
 MACHINE = Machine(64, 64, 0.0, 0.0, 0.0, 0.0, 1.0, None)
 
@@ -133,3 +133,19 @@ def test_notes_are_no_verdict() -> None:
     said = "\n".join(note.en for note in found.notes)
     assert found.bound.value == "balanced"
     assert "50% of their maximum frequency" in said and "80% of its memory" in said and "idle in 2 of 3" in said
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "faults", "expected"),
+    [
+        pytest.param(10_000, 9_900, True, id="each sleep is a page that is read"),
+        pytest.param(10_000, 300, False, id="a page now and then"),
+        pytest.param(5, 0, False, id="asleep, no faults"),
+        pytest.param(0, 0, False, id="never asleep"),
+        pytest.param(None, 9_900, False, id="not told by the kernel"),
+    ],
+)
+def test_sleeps_are_for_pages_only_where_the_faults_account_for_them(
+    sleeps: Optional[int], faults: int, expected: bool
+) -> None:
+    assert are_on_faults(sleeps, faults) is expected

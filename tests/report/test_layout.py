@@ -13,6 +13,7 @@ from envtune.report.layout import (
     NEVER_FIRST,
     NEVER_LAST,
     Paint,
+    _words,
     display_width,
     indent,
     pad,
@@ -102,3 +103,11 @@ def test_no_line_begins_with_closing_punctuation_or_ends_with_an_opening_one(wid
     rows = wrap(text, width)
     assert "".join(rows).replace(" ", "") == text.replace(" ", "") and len(rows) > 1
     assert [row for row in rows if row[0] in NEVER_FIRST or row[-1] in NEVER_LAST] == []
+
+
+@given(st.text("ab  ,.;:?!)]}%$(/", max_size=20))
+def test_text_of_ascii_breaks_where_it_does_before_chinese(text: str) -> None:
+    """Plain text is split by an expression of its own."""
+    assert "".join(_words(text)) == text
+    if text and text[-1] != "(":
+        assert [*_words(text), "中"] == [*_words(text + "中")]

@@ -8,6 +8,7 @@ from typing import Any, Mapping
 
 import pytest
 from helpers.launch_files import CASES, row, rules, scanned, write
+from helpers.rows import sampled
 
 from envtune.catalog import Catalogue
 from envtune.host import LocalHost
@@ -16,7 +17,7 @@ from envtune.scan.edit import diff
 from envtune.scan.scan import fixes
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sampled(CASES, 2))
 def test_the_diff_fixes_what_it_says_and_nothing_new_is_wrong(
     case: Mapping[str, Any], tmp_path: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,12 @@ NESTED = {
     "none": [[], {}, (), ""],
     "rows": [{"a": ["x"], 1: 2}, ({"b": {}},), Severity.HIGH, -1],
     3: {None: [{"deep": [["a", "b"], [1]]}]},
+    "long": [f"node{number}\n" for number in range(20)],
+    "flat rows": [{"a": None, "b%s": "50 %", 3: number} for number in range(20)],
+    "rows of other keys": [{"a": number, "b" * (number % 3): True} for number in range(20)],
+    "rows with lists": [{"a": number, "b": [number] * number} for number in range(20)],
+    "no rows": [{} for number in range(20)],
+    "true and 1": [{1: "a"} if number % 2 else {True: "a"} for number in range(20)],
 }
 
 

@@ -99,15 +99,16 @@ def command(
     profile: Optional[str] = options.PROFILE,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
+    from envtune.errors import require_package
     from envtune.fleet.audit import Plan
-    from envtune.fleet.hosts import require_library, required_hosts
+    from envtune.fleet.hosts import required_hosts
     from envtune.fleet.program import Job
     from envtune.fleet.ssh import Ssh, require_options
     from envtune.trust.programs import resolve_program
 
     lang = options.language(lang)
     wanted = options.outputs(format_, common.FORMATS)
-    require_library()
+    require_package("ClusterShell")
     require_options(ssh_options)
     hosts = required_hosts(named_hosts(nodes, hosts_from, inventory, limit, slurm, partition))
     loaded = load_with_policy(catalog, lang, policy, profile)

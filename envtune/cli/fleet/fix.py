@@ -90,16 +90,17 @@ def command(
     profile: Optional[str] = options.PROFILE,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
+    from envtune.errors import require_package
     from envtune.fleet.fix.playbook import find_ansible
     from envtune.fleet.fix.rollout import Way
-    from envtune.fleet.hosts import require_library, required_hosts
+    from envtune.fleet.hosts import required_hosts
     from envtune.fleet.program import Job
     from envtune.fleet.ssh import Ssh, require_options
     from envtune.trust.programs import resolve_program
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
-    require_library()
+    require_package("ClusterShell")
     require_options(ssh_options)
     ansible = find_ansible()
     hosts = required_hosts(audit.named_hosts(nodes, hosts_from, inventory, limit, slurm, partition))

@@ -47,13 +47,13 @@ def command(
     lang: Optional[str] = options.LANG,
     verbose: bool = common.VERBOSE,
 ) -> None:
-    from envtune.fleet.hosts import require_library
+    from envtune.errors import require_package
     from envtune.fleet.ssh import require_options
     from envtune.fleet.store.fixes import Fixes
 
     lang = options.language(lang)
     options.require_choice("--format", format_, options.FORMATS)
-    require_library()
+    require_package("ClusterShell")
     require_options(ssh_options or "")
     path = common.store_path(store)
     fixes = Fixes(common.open_until_end(path, create=False))

@@ -9,11 +9,6 @@ from envtune.messages import N_
 HELP = N_(
     """Run as a hook of Slurm or Kubernetes.
 
-\b
-  envtune hook slurm-health   check, drain or resume the node (HealthCheckProgram)
-  envtune hook slurm-prolog   refuse a job on a host with problems (Prolog)
-  envtune hook k8s-init       init container, condition of a node
-
 A hook ends in time, and an error in envtune never drains a node or stops a job. Ready scripts and manifests: see
 docs/schedulers.md.
 """

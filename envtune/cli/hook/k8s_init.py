@@ -14,7 +14,7 @@ from envtune.cli.hook import common
 from envtune.messages import N_
 
 HELP = N_(
-    """Check for Kubernetes: an init container, or the condition of a node.
+    """Check a container or node of Kubernetes.
 
 In an init container it checks the job that has this environment, prints one line and writes it as termination message.
 With --condition it checks the node, and writes the condition AscendTrainingProblem as JSON, for a custom plugin of the

@@ -10,7 +10,6 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 from envtune.records import NamedTuple
 
-VERB = ["hook", "slurm-prolog"]
 _SEVERITIES = ("info", "low", "medium", "high", "critical", "none")
 
 

@@ -19,7 +19,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.program.values import FilesWanted, Known, Value
-from envtune.messages import N_, Message
+from envtune.messages import N_, Message, alternatives
 
 HELP = N_(
     """Print or install completion for a shell.
@@ -192,7 +192,7 @@ def show_or_install(context: Any, shell: Optional[str], install: bool, lang: str
     name = "envtune" if not name or " " in name else name  # python -m envtune
     shell = shell or importlib.import_module("typer.completion")._get_shell_name() or ""
     if shell not in SCRIPTS:
-        raise UsageError(Message("specify the shell: {names}", names=options.alternatives([*SCRIPTS])))
+        raise UsageError(Message("specify the shell: {names}", names=alternatives(SCRIPTS)))
     if not install:
         typer.echo(script(shell, name), nl=False)
         return

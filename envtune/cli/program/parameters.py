@@ -51,9 +51,12 @@ def complete_parameters(command: Any) -> None:
     """Give the parameters of a verb their words, and the verb the options that all have."""
     command.params.append(_color_option())
     for parameter in command.params:
+        if isinstance(parameter.default, float) and parameter.default.is_integer():
+            parameter.default = int(parameter.default)  # help shows it
         word = None if parameter.metavar or getattr(parameter, "is_flag", False) else _WORDS.get(parameter.name)
         if hasattr(parameter.type, "_describe_range"):
             parameter.type._describe_range = partial(_range_words, parameter.type)
+            parameter.type.name = parameter.type.name.partition(" ")[0]  # "'x' is not a valid float range" tells nobody
         if word is not None:
             several = parameter.param_type_name == "argument" and parameter.nargs != 1
             parameter.metavar = f"[{word}]..." if several else word

@@ -70,20 +70,20 @@ def command(
 
 
 def _check(id_: str, name: str, probe: str) -> Skeleton:
-    from envtune.catalog.selection import unknown
+    from envtune.catalog.selection import unknown_name
     from envtune.context.registry import probe_names
     from envtune.site.skeleton import CHECK_PROBE, new_check
 
     try:
         return new_check(id_, name, probe or CHECK_PROBE)
     except KeyError:
-        raise unknown(probe, probe_names()) from None
+        raise unknown_name(probe, probe_names(), ("probes",)) from None
 
 
 def _about_a_check(kind: str, id_: str, name: str, step: str, fixes: str, directory: Path, lang: str) -> Skeleton:
     """Return a playbook or FAQ entry about the check that `fixes` names, else about the only one in the directory."""
     from envtune.catalog.forms import STEP_KINDS
-    from envtune.catalog.selection import unknown
+    from envtune.catalog.selection import unknown_name
     from envtune.site.examples import checks_of
     from envtune.site.skeleton import new_faq, new_playbook, the_only_check
 
@@ -92,10 +92,10 @@ def _about_a_check(kind: str, id_: str, name: str, step: str, fixes: str, direct
     own = checks_of(directory, catalogue)
     named = [check for check in catalogue.checks if fixes.lower() in (check.id.lower(), check.name)]
     if fixes and not named:
-        raise unknown(fixes, [check.id for check in catalogue.checks])
+        raise unknown_name(fixes, [check.id for check in catalogue.checks], ("checks",))
     if kind == "faq":
         about = named or (own if len(own) == 1 else [])
         return new_faq(id_, name, about[0].id if about else None)
     if step and step not in STEP_KINDS:
-        raise unknown(step, STEP_KINDS)
+        raise unknown_name(step, STEP_KINDS, ("steps",))
     return new_playbook(id_, named[0] if named else the_only_check(own), step)

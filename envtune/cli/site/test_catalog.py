@@ -44,7 +44,7 @@ def command(
         options.print_json(_data(tested, lang), 1)
     else:
         for problem in (*tested.problems, *tested.notes):
-            typer.echo(f"{problem.place}: {shown(problem.text, lang)}")
+            typer.echo(shown(Message("{where}: {reason}", where=problem.place, reason=problem.text), lang))
         typer.echo(shown(_summary(tested), lang))
     raise typer.Exit(_status(tested))
 

@@ -16,7 +16,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.options import is_interactive
-from envtune.errors import UsageError
+from envtune.errors import UsageError, system_error_text
 from envtune.messages import Message
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _timed(argv: Sequence[str], files: Sequence[str], output: str) -> Measuremen
         try:
             result = run_command(argv, environment, capture=False)
         except OSError as error:
-            raise UsageError(Message("{path}: {reason}", path=argv[0], reason=str(error.strerror))) from None
+            raise UsageError(Message("{path}: {reason}", path=argv[0], reason=system_error_text(error))) from None
         seconds = time.monotonic() - start
     if result.status:
         last = Path(output).read_text("utf-8", "replace").splitlines()[-_LINES:]

@@ -34,7 +34,7 @@ Exit status: 0 nothing stands out, 1 the host or the data limits the job, 2 usag
 the command.
 """
 )
-CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+CONTEXT = {"allow_interspersed_args": False}  # what follows the command is the command's, with or without --
 ARGV = typer.Argument(None, metavar="[-- CMD...]", help=N_("Command to run and observe until it ends."))
 SECONDS = typer.Option(
     30.0, "--seconds", metavar="SECONDS", min=1.0, max=3600.0, help=N_("How long to observe a running job.")
@@ -76,6 +76,7 @@ def _observe_command(
     argv: List[str], wanted: tuple[Output, ...], check: bool, lang: str, catalog: Optional[List[Path]]
 ) -> NoReturn:
     """Run a command and end as it does; the report goes to stderr, where the command's output is not."""
+    from envtune.errors import system_error_text
     from envtune.observe.background import Observer
     from envtune.run.process import run_command
     from envtune.run.result import exit_like
@@ -85,7 +86,7 @@ def _observe_command(
         result = run_command(argv, os.environ, capture=False)
     except OSError as error:
         observer.finish()
-        options.print_error(Message("{path}: {reason}", path=argv[0], reason=str(error.strerror)), lang)
+        options.print_error(Message("{path}: {reason}", path=argv[0], reason=system_error_text(error)), lang)
         raise typer.Exit(127 if isinstance(error, FileNotFoundError) else 126) from None
     found = observer.finish()
     if found is not None:

@@ -108,8 +108,7 @@ class Lexer:
             frame = self.frames[-1]
             steps[frame.kind](frame)
         while self.frames:
-            self._end_command("")
-            self.frames.pop()
+            self._close()
 
     # ------------------------------------------------------------------ the kinds of frames
 

@@ -405,11 +405,6 @@ _ABOUT = frozenset(
 )
 
 
-def secret_name(name: str) -> bool:
-    """Return whether a variable, option or key of this name holds a key, token, password or other secret."""
-    return secret_grade(name) >= SECRET
-
-
 @lru_cache(maxsize=4096)
 def secret_grade(name: str) -> int:
     """Return PLAIN, SUSPECT, SECRET or PASSWORD for the name of a variable, option or key."""

@@ -14,6 +14,8 @@ GCC_VERSIONS = (
     "/usr/local/libexec/gcc/*/*/cc1",
     "/usr/local/*gcc*/libexec/gcc/*/*/cc1",
     "/opt/*gcc*/libexec/gcc/*/*/cc1",
+    "/opt/rh/*/root/usr/libexec/gcc/*/*/cc1",  # devtoolset and gcc-toolset of CentOS and RHEL
+    "/opt/openEuler/*/root/usr/lib*/gcc/*/*/cc1",  # gcc-toolset of openEuler
 )
 LOCAL = "/usr/local/libexec/gcc"
 # What contrib/download_prerequisites of gcc 7.3.0 fetches, by the directory it makes of it.

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from typing import Any, List
+from typing import Any, Iterator, List
 
 from .job import ASSIGNED, OPTION_START, OPTION_VALUE, command_text, job_folder
 from .tables import Table, quietly
@@ -15,6 +15,9 @@ DUMP_CONFIGURATIONS = ("acl.json", "dump.json")
 # What follows the program: `main.py /data/imagenet`.
 POSITIONAL_DATA = r"\.py[\"']?[ \t]+(/[^\s\\;|&\"'.]+)(?=[\s\\;|&\"']|$)"
 DATA_OPTIONS = r"(?:train[-_])?data(?:set)?(?:[-_](?:path|dir|root))?"  # porting guide 003:582: --data
+
+# Where checkpoints go: --save of Megatron-LM and MindSpeed, --output_dir of transformers, and usual names.
+SAVE_OPTIONS = r"save(?:[-_](?:dir|path))?|output[-_]dir|(?:checkpoint|ckpt)[-_](?:dir|path)"
 
 
 def record_config(recorder: Any) -> None:
@@ -28,6 +31,7 @@ def record_config(recorder: Any) -> None:
     for pattern in LEFTOVERS:
         recorder.glob(os.path.join(folder, pattern))
     quietly(_record_data_set, recorder)
+    quietly(_record_save_path, recorder)
 
 
 def _given_to_set_dump(recorder: Any) -> List[str]:
@@ -50,13 +54,28 @@ def _record_dump(recorder: Any, path: str, folder: str) -> None:
 
 def _record_data_set(recorder: Any) -> None:
     """Record whether what the command names as its data is there, as a path or as the beginning of file names."""
+    for value in _command_paths(recorder, [OPTION_START + DATA_OPTIONS + OPTION_VALUE, POSITIONAL_DATA]):
+        for path in dict.fromkeys([value] + value.split(",")):
+            _record_data(recorder, os.path.normpath(path))
+
+
+def _record_save_path(recorder: Any) -> None:
+    """Record which directories there are on the way to where the command saves checkpoints."""
+    for value in _command_paths(recorder, [OPTION_START + "(?:" + SAVE_OPTIONS + ")" + OPTION_VALUE]):
+        path = os.path.normpath(value)
+        while path != "/":
+            quietly(recorder.stat, path)
+            path = os.path.dirname(path)
+
+
+def _command_paths(recorder: Any, patterns: List[str]) -> Iterator[str]:
+    """Yield the absolute paths in the job's command that match, with the variables it knows filled in."""
     text = command_text(recorder)
     known = dict(re.findall(ASSIGNED, text), **recorder.variables)
-    for value in re.findall(OPTION_START + DATA_OPTIONS + OPTION_VALUE, text) + re.findall(POSITIONAL_DATA, text):
+    for value in [value for pattern in patterns for value in re.findall(pattern, text)]:
         value = re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found.group(1), "$"), value.strip("\"'"))
         if value.startswith("/") and "$" not in value:
-            for path in dict.fromkeys([value] + value.split(",")):
-                _record_data(recorder, os.path.normpath(path))
+            yield value
 
 
 def _record_data(recorder: Any, path: str) -> None:

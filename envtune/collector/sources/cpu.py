@@ -18,6 +18,10 @@ CPUPOWER_FILES = (  # what the cpupower service reads
 TUNED_ACTIVE = "/etc/tuned/active_profile"
 TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 CPU_ROOT = "/sys/devices/system/cpu"
+QUEUES = "/sys/class/net/*/device/msi_irqs"  # the interrupts of a network card; other interfaces have none
+INTERRUPTS = "/proc/irq/%d/effective_affinity_list"
+INTERRUPTS_EACH = 16  # of a card; some have hundreds
+CARDS = 4  # that are up and whose interrupts are recorded
 CPU = Table(
     files=CPUPOWER_FILES
     + (
@@ -60,6 +64,20 @@ def record_cpu(recorder: Any) -> None:
     read_matches(recorder, [folder + name for name in CPUFREQ_FILES])
     quietly(recorder.read_bytes, CPU_ROOT + "/cpu0/cpufreq/scaling_driver")
     quietly(_record_tuned, recorder)
+    quietly(_record_interrupts, recorder)
+
+
+def _record_interrupts(recorder: Any) -> None:
+    """Record which CPUs handle the first interrupts of the network cards that are up."""
+    cards = 0
+    for folder in recorder.glob(QUEUES):
+        state = folder[: -len("device/msi_irqs")] + "operstate"
+        quietly(recorder.read_bytes, state)
+        if cards < CARDS and str(recorder.files.get(state)).strip() == "up":
+            cards += 1
+            names = recorder.listdir(folder)
+            for number in sorted(int(name) for name in names if name.isdecimal())[:INTERRUPTS_EACH]:
+                quietly(recorder.read_bytes, INTERRUPTS % number)
 
 
 def _record_tuned(recorder: Any) -> None:

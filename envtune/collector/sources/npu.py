@@ -48,7 +48,7 @@ def record_npu(recorder: Any) -> None:
     launchers: Set[int] = set()
     for row in rows:
         if row.get("devices") or str(row["pid"]) in listed:
-            for name in ("cgroup", "stat", "environ", "status"):
+            for name in ("cgroup", "stat", "environ", "status", "limits"):
                 quietly(recorder.read_bytes, "/proc/%d/%s" % (row["pid"], name))
             quietly(recorder.read_bytes, "/proc/%d/status" % row["ppid"])
             launchers |= _ancestors(row["ppid"], parents)

@@ -15,8 +15,9 @@ from .tables import quietly, record_command
 RECORDED_DISTRIBUTIONS = (
     "torch", "torch-npu", "torchvision", "apex", "pillow", "pillow-simd", "opencv-python", "opencv-python-headless",
     "opencv-contrib-python", "opencv-contrib-python-headless", "te", "topi", "hccl", "numpy", "mmcv", "mmcv-full",
-    "mmdet", "envtune", "torchaudio",
+    "mmdet", "envtune", "torchaudio", "triton-ascend", "vllm-ascend",
 )  # fmt: skip
+TRITON_LIBRARY = "triton/_C/libtriton.so"  # of triton and of triton-ascend, each with its own backends
 LOCATED_MODULES = ("torch", "torch_npu", "torchvision", "apex", "PIL", "cv2", "te", "topi", "tvm", "hccl", "mmcv",
                    "mmdet", "pip")  # fmt: skip
 RECORDED_FILES = (
@@ -166,7 +167,9 @@ def _record_metadata(recorder: Any, entry: str, name: str) -> None:
     if distribution in RECORDED_DISTRIBUTIONS:
         for part in ("/METADATA", "/PKG-INFO", ""):
             quietly(recorder.read_bytes, path + part)
-        if distribution in ("pillow", "pillow-simd"):
+        if distribution == "triton-ascend":
+            quietly(recorder.stat, entry + "/" + TRITON_LIBRARY)
+        if distribution in ("pillow", "pillow-simd", "triton-ascend"):
             quietly(recorder.read_bytes, path + "/RECORD")
         if distribution in TE_PACKAGES and name.endswith(".dist-info"):
             quietly(recorder.record_digest, path + "/RECORD")

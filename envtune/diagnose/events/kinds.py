@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Sequence
+from typing import Callable, Optional, Sequence
+
+from envtune.records import expression
 
 PRINTED, WRITTEN, SOURCE, OTHER, BLANK = "printed", "written", "source", "other", ""
+PYTHON = ">>> "  # its prompt
 OVER, HAS, EXPLAINS = "over", "has", "explains"
 
-_PRINTED = re.compile(
+_PRINTED = expression(
     r"[\[(<]?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL|FATAL|Error)\b[\]:]?[\s(]|\[?[EWIF]\d{3,4} \d\d:"
@@ -25,48 +28,61 @@ _PRINTED = re.compile(
     r"|(?:time|host|rank|error_file|traceback|exitcode|msg) +: |Failures:$|<NO_OTHER"
     r"|- (?:\w+ )+(?:Error )?Message:|- C\+\+ Call Stack|Solution: |Possible Cause: |TraceBack |\(function "
     r"|\^+$|~*\^+~*$|#\d+ +0x|\S+\(\+?0x[\da-f]+\)|##\[|Finished: |script returned"
-    r"|\[\w+\]\[|\*{8,}|-{40,}$|={20,}$|[/\w.-]+\.(?:py|cc|cpp|so)[:(]\d|\S+%\|"
+    r"|-- [A-Z]\w+|CMake (?:Error|Warning)\b|(?:fatal|failed|ok|changed|skipping): \[[\w.-]+\]|(?:TASK"
+    r"|PLAY) (?:\[|RECAP)"
+    r"|Cell In ?\[\d+\]|<ipython-input-|-{2,}> ?\d+ |\w+(?:Error|Exception) {3,}Traceback \(most"
+    r"|Step \d+/\d+ : |-{3}> (?:Running in|Using cache|[\da-f]{12})|(?:Looking in indexes|Using cached"
+    r"|Preparing metadata)\b"
+    r"|(?:Successfully|Failed to) (?:built|build|installed|uninstalled)\b|(?:creating|copying) \S+/|The command '/"
+    r"|note: This (?:error|is an issue)|\[end of output\]|\u00d7 |\u2570\u2500>|(?:CACHED|DONE [\d.]+s)$"
+    r"|\[\w+\]\[|\*{8,}|-{40,}$|={20,}$|\+[-=+]{20,}$|[/\w.-]+\.(?:py|cc|cpp|so)[:(]\d|\S+%\|"
 )
-_PRINTED_WITHIN = re.compile(
+_PRINTED_WITHIN = expression(
     r"\[FUNC:|\[FILE:|\[LINE:|0x[\da-f]{6,}|error code(?: is)? ?[:=]?\s?\d|retCode=|\.cc?(?:pp)?:\d+\]?"
     r"|core dumped|\bpid[ =:]+\d+|exit ?code"
 )
 # What only a program that runs can know: when, in which process, where in its code.
-_MARKS = re.compile(
+_MARKS = expression(
     r"\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d|\b\d\d:\d\d:\d\d[.,]\d|(?i:\bpid\W{0,2}\d)|\[rank ?\d+\]"
     r"|\bRankID:|Device:\d|File \"[^\"]+\", line \d"
     r"|\[FUNC:|\[LINE:|0x[\da-f]{6,}|frame #\d|\[ *\d+\.\d{6}\]|\.(?:cpp|cc|ts|py):\d+\b|exit ?code\W{1,4}\d"
-    r"|core dumped|: line \d+: "
+    r"|core dumped|: line \d+: |Cell In ?\[\d+\]|<ipython-input-\d|^-{2,}> ?\d+ "
 )
-_NAMES = re.compile(
+_NAMES = expression(
     r"\bE[A-Z\d]\d{4}\b|\w(?:Error|Exception)\b|\b[125]07\d{3}\b|\bERR\d{5}\b|\b[Ee]xception occurred\b"
     r"|ret is -\d+|out of memory|cannot open shared|No space left|\bfail(?:ed|ure)\b|\b[Ee]rrors?\b"
 )
-_COMMAND = re.compile(
+_COMMAND = expression(
     r"(?:\([\w.-]{1,40}\)\s?)?(?:\[[\w.-]+@[^\]]{1,80}\]\s?[$#]|[\w.-]+@[\w.-]+:[^$#\n]{0,80}[$#]|\$"
     r"|PS [A-Z]:[^>]{0,80}>)\s"
     r"(?P<command>.*)"
 )
-_RUNS = re.compile(
+_RUNS = expression(
     r"(?:\S+=\S+ )*(?:nohup |sudo |time |exec )*(?:python[\d.]*|bash|sh|\./\S+|torchrun|mpirun|deepspeed"
     r"|accelerate|msrun|srun|sbatch|vllm|pip3?"
-    r"|ssh|kubectl logs|docker (?:logs|run)|(?:cat|tail|less|head)\b.*\.(?:log|out|err)\b|dmesg|journalctl"
+    r"|ssh|kubectl logs|(?:docker|podman|nerdctl) (?:compose |buildx )?(?:logs|run|build|up|exec|start)|(?:cat"
+    r"|tail|less|head)\b.*\.(?:log|out|err)\b|dmesg|journalctl"
     r"|npu-smi|make|cmake|ray)\b"
 )
-_HEADS = re.compile(
+_SHOWS = expression(
+    r"(?:sudo )?(?:e?grep|rg|ag|ack|git|man|info|help|tldr|cat|bat|less|more|head|tail|sed|awk|find|strings|vim?"
+    r"|nl|ls|echo"
+    r"|diff|history|jq|curl|wget|sqlite3|psql|mysql)\b|.*(?:--help|\s-h|\bexplain|\blist|\berrors?|\bcodes?|\bsearch)\b"
+)
+_HEADS = expression(
     r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?$|[=~-]{4,}$|</?[a-z]\w*[ >/]|\.\. \w|[-*+\u2022\u00b7]\s+(?![\w-]+: )\S"
     r"|\d{1,2}[.)\u3001]\s?\S|[QA]\d?[:\uff1a]"
     r"|[\u4e00-\u9fff]{1,3}\u3001|\|.*\|$|[A-Z][a-z-]+: \S+@\S+|(?:From|To|Cc|Subject|Date|Message|On):? |```"
     r"|\[[ x]\] |>\s|(?!OK$)[A-Z][\w-]*(?: [a-z]+){0,3}:?$"
 )
-_SPEAKER = re.compile(
+_SPEAKER = expression(
     r"(?![a-z ]+ \d\d:\d\d$)(?:\*\*)?[\[(<\u3010]?@?[\w.\u4e00-\u9fff -]{1,30}[\])>\u3011]?(?:\*\*)?,?\s{1,4}"
     r"(?:\S{1,8}\s)?[\[(]?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4},?\s)?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?[\])]?$|"
     r"[\w .]{2,24} (?:\u2014|\u2013|-) (?:Today|Yesterday|\d)"
     r"|[\[(]?(?:\d{4}-\d\d-\d\d )?\d{1,2}:\d\d(?::\d\d)?[\])]?\s+(?:<\w|[A-Z][\w.]+(?: [A-Z]\w+)?(?:$|:\s))"
     r"|\S{1,3}\u697c\s|\u697c\u4e3b\s|\S+ (?:commented|approved|merged|wrote|replied|asked|answered)\b"
 )
-_WORDS = re.compile(r"[A-Za-z'\u2019]+")
+_WORDS = expression(r"[A-Za-z'\u2019]+")
 _FUNCTION = frozenset(
     [
         "the",
@@ -125,9 +141,9 @@ _FUNCTION = frozenset(
         "one",
     ]
 )
-_OPENS = re.compile(r"[\"'`\u201c\u300c]")
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_SOURCE = re.compile(
+_OPENS = expression(r"[\"'`\u201c\u300c]")
+_HAN = expression(r"[\u4e00-\u9fff]")
+_SOURCE = expression(
     r"(?:#\s?(?:include|define|ifn?def|endif|pragma)\b|//|/\*|\*/|namespace\b|template\b|using\b|package \w|func \w"
     r"|(?:static|const|constexpr|inline|virtual|void|public|private|struct|enum|class|def|async def|import|from"
     r"|var|type)\s\w.*[:;({=\w]$"
@@ -136,23 +152,28 @@ _SOURCE = re.compile(
     r"|[\"'rfb]{1,2}\S.*[\"'],?\)*,?$|\"\"\"|'''|#!/|(?:return|raise|assert)\b"
     r"|\"\w+\": )"
 )
-_PLACE = re.compile(
+_PLACE = expression(
     r"(?:[\w.@+-]+/)*[\w.@+-]+\.(?!log|out|err|txt)[A-Za-z]\w{0,5}[:-](?:\d{1,6}[:-])?(?!\d| line \d)\s*\S"
 )
-_LOG_NAME = re.compile(r"[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*")
-_NUMBERED = re.compile(r"\d{1,6}[:-](?![\d ])\s*[^\s\d]")
-_ANSI = re.compile("^E(?: {2,}|$)|\x1b\\[[\\d;]*[A-Za-z]|_bk;t=\\d+\x07|^[\\w.-]{1,40} {1,12}\\| (?=.*[^|]$)")
-_ASKS = re.compile(
+_LOG_NAME = expression(r"[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*")
+_NUMBERED = expression(r"\d{1,6}[:-](?![\d ])\s*[^\s\d]")
+# What stands around a message: colours, the marks of pytest, of `docker compose` and of a build by BuildKit.
+_ANSI = expression(
+    "^E(?: {2,}|$)|^(?:#\\d{1,3} )?\\d{1,4}\\.\\d{1,3} (?=\\D)|^#\\d{1,3} "
+    "|\x1b\\[[\\d;]*[A-Za-z]|_bk;t=\\d+\x07|^[\\w.-]{1,40} {1,12}\\| (?=.*[^|]$)"
+)
+_ASKS = expression(
     r"\u600e\u4e48(?:\u529e|\u89e3\u51b3|\u56de\u4e8b)|\u6c42\u52a9|\u6c42\u5927\u4f6c"
     r"|\u4e3a\u4ec0\u4e48[?\uff1f]|(?i:any ideas?|what is (?:this|wrong)|help me|please help|what (?:can"
     r"|should) (?:I|we) (?:do|check))"
 )
-_HAS = re.compile(
+_HAS = expression(
     r"(?i)(?<!\ba )\b(?:I|I'm|I've|we|my|our|us|jobs?|training|script|server|it)\b.{0,50}"
     r"\b(?:gets?|got(?! rid)|getting|keeps?|hits?|hit|fails?|failed|failing|die[sd]|crash\w*|hangs?|hung|stops?"
     r"|stopped|threw|error\w*|tried|ran"
     r"|(?:does|do|did|will|would|can)(?:n't| not)|cannot|won't)\b"
-    r"|\b(?:I|we) (?:run|am running|are running|try|have|see)\b"
+    r"|\b(?:I|we) (?:run|am running|are running|try|have|see|installed|upgraded|built|followed|am using|use)\b"
+    r"|\b(?:getting|seeing|hitting) (?:this|these|it|an?|the)\b|\bgives(?: me)?:$|\bthe following (?:error|happens)\b"
     r"|\b(?:any ideas?|anybody|anyone|is down|aborts|attach(?:ed|ing)|last output|log tail|on it|every run"
     r"|firing|looking into|launch command|please (?:help|advise)|help me|same here|what (?:can|should) (?:I"
     r"|we) (?:do|check)|what am I doing|have a look)\b"
@@ -166,7 +187,7 @@ _HAS = re.compile(
     r"|\u8d77\u4e0d\u6765|\u6253\u5370\u5982\u4e0b|\u8f93\u51fa\u5982\u4e0b|(?:\u76f4\u63a5|\u5c31)\u9000\u51fa"
     r"|\u54ea\u91cc.{0,3}\u9519|\u6211\u770b\u770b|\u65e5\u5fd7(?:\u4fe1\u606f)?\W*$"
 )
-_GENERAL = re.compile(
+_GENERAL = expression(
     r"(?i)\b(?:if|when|whenever|unless) (?:you|your|users?|an?|the|some|one)\b|\byou(?:r| will| may"
     r"| can)?\b.{0,30}\b(?:get|see|meet|find)\b"
     r"|\b(?:does|did) (?:not )?(?:mean|stand)\b|\busers? s(?:aw|ee)\b|\bwhich\b.*\?$|\bthe messages?\b"
@@ -176,10 +197,11 @@ _GENERAL = re.compile(
     r"|\u5982\u679c|\u65f6(?:\u63d0\u793a|\u51fa\u73b0|\u9047\u5230)|\u4e2d\u9047\u5230|\u5e38\u89c1"
     r"|\u624b\u518c|\u6709\u6ca1\u6709\u5b89\u5168|^\W*\u95ee\u9898\d"
 )
-_EXPLAINS = re.compile(
+_EXPLAINS = expression(
     r"(?i)\b(?:causes?|caused|symptoms?|resolution|solutions?|workarounds?|meaning|means|usually"
     r"|(?<!\.)examples?(?!\.(?:org|com))|e\.g|for instance|looks? like"
-    r"|documentation|docs|manual|may|might|when|whenever|if|prints?|printed|shows?|shown|returns?|raises?"
+    r"|documentation|docs|manual|may(?! \d)|might|when|whenever|if|prints?|printed|shows?|shown|returns?|raises?"
+    r"|(?:is|are|be) raised"
     r"|typically|occurs?|indicates|see also"
     r"|known|notes?|troubleshoot\w*|messages?|applies to|reference|exercise|hint|should|must|checklist|never"
     r"|always|common|owner|action"
@@ -190,8 +212,9 @@ _EXPLAINS = re.compile(
     r"|\u9002\u7528|\u63d0\u793a|\u65f6(?:\uff0c|$)|\u68c0\u67e5|\u8c03\u6574|\u4fee\u590d|\u4f18\u5316"
     r"|\u89c4\u907f"
 )
-_OVER = re.compile(
-    r"(?i)\b(?:re)?(?:solved|closed|settled)\b|\bresolution: |\bgot rid|never came back|\b(?:fixed|all gone"
+_OVER = expression(
+    r"(?i)\b(?:re)?(?:solved|closed|settled)\b|\bresolution: |\bgot rid|never came back|\b(?:fixed(?! (?:by|size"
+    r"|at|to))|all gone"
     r"|went away|no longer (?:happens|seen)|never again"
     r"|was (?:replaced|switched|that|the)|had (?:switched|been)|last (?:month|quarter|year)|\w+ (?:months|weeks"
     r"|years) ago|archived?|post-?mortem|incident"
@@ -202,18 +225,27 @@ _OVER = re.compile(
     r"|\u6ca1\u89c1\u8fc7|\u5c31\u597d\u4e86|\u5f53\u65f6|\u4e0a\u4e2a\u6708|\u4e4b\u524d"
     r"|\u5b58\u6863|\u7ecf\u9a8c\u5206\u4eab|\u540e\u6765|\u540e\u9762\u7684\u4eba"
 )
-_CLOSED = re.compile(
+_CLOSED = expression(
     r"(?i)\b(?:status|state|resolution)\W{1,4}(?:is )?(?:done|closed|resolved|fixed|solved)\b|^\W*(?:closed"
     r"|solved|resolved)\b|\b(?:incident|ticket|issue)\b.{0,30} (?:closed|resolved)\b"
     r"|[\u3010\[]?\u5df2(?:\u89e3\u51b3|\u5173\u95ed)[\u3011\]]|\b(?:is|was|are|been) (?:solved|resolved"
     r"|closed)\b|\u89e3\u51b3\u4e86|\u6ca1\u6709\u518d"
 )
-_MAIL = re.compile(r"(?:From|To|Cc|Date|Message-ID|Reply-To): ")
+# What a mail, a forum or a tracker puts around what somebody tells.
+_FRAMES = expression(
+    r"(?:From|To|Cc|Date|Message-ID|Reply-To|Tags?|Labels?|Viewed|Views): "
+    r"|(?:Posted|Asked|Replied|Reply|Answered|Edited|Modified|Created|Updated|Viewed|Opened)\b.{0,40}"
+    r"(?:\d|\bago\b|\byesterday\b|\btoday\b)"
+    r"|(?:View )?\d+ (?:answers?|repl(?:y|ies)|comments?|likes?|votes?|views?)\W*$"
+    r"|\W*(?:\u53d1\u8868\u4e8e|\u53d1\u5e03\u4e8e|\u56de\u590d\u4e8e|\u6d4f\u89c8|\u6807\u7b7e|\u8bc4\u8bba"
+    r"|\u9605\u8bfb)",
+    re.IGNORECASE,
+)
 
 
 def statement_of(line: str) -> str:
     """Return what somebody tells by a line: that he HAS an error, EXPLAINS one, that one is OVER; or nothing."""
-    if _MAIL.match(line):
+    if _FRAMES.match(line.strip()):
         return ""
     for statement, form in ((HAS, _ASKS), (OVER, _OVER), (EXPLAINS, _GENERAL), (HAS, _HAS), (EXPLAINS, _EXPLAINS)):
         if form.search(line):
@@ -223,7 +255,8 @@ def statement_of(line: str) -> str:
 
 def kind_of(line: str) -> str:
     """Return what a line is by itself."""
-    text = _LOG_NAME.sub("", _ANSI.sub("", line).strip().lstrip("> "), count=1)
+    text = _ANSI.sub("", line).strip()
+    text = text if text.startswith(PYTHON) else _LOG_NAME.sub("", text.lstrip("> "), count=1)
     if not text:
         return BLANK
     for kind, is_kind in _KINDS:
@@ -260,7 +293,7 @@ def is_sentence(text: str) -> bool:
 
 def goes_on(above: str, line: str, kind_above: str, below: Sequence[str]) -> bool:
     """Return whether a line of text belongs to what a program printed above; `below` are the kinds of lines below."""
-    if 'File "' in above or (kind_above == PRINTED and (line[:8].isspace() or line[:1] == "\t")):
+    if 'File "' in above or (kind_above == PRINTED and (line[:6].isspace() or line[:1] == "\t")):
         return True
     stripped = line.strip()
     return (
@@ -273,13 +306,14 @@ def goes_on(above: str, line: str, kind_above: str, below: Sequence[str]) -> boo
 
 def command_of(line: str) -> str:
     """Return the command that stands behind a prompt, or nothing."""
-    found = _COMMAND.match(line.strip())
-    return found["command"] if found else ""
+    stripped = line.strip()
+    found = _COMMAND.match(stripped)
+    return "python" if stripped.startswith(PYTHON) else found["command"] if found else ""
 
 
-def runs_a_program(command: str) -> bool:
-    """Return whether a command runs a program that fails by itself, or shows a log."""
-    return _RUNS.match(command) is not None
+def runs_a_program(command: str) -> Optional[bool]:
+    """Return whether a command runs a program that fails by itself, or shows a log; None where nothing tells."""
+    return True if _RUNS.match(command) else (False if _SHOWS.match(command) else None)
 
 
 def is_marked(line: str) -> bool:

@@ -11,12 +11,14 @@ from typing import Callable, Container, Iterable, NamedTuple, Optional, Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, QUOTED
 from envtune.diagnose.events.pages import CHAT, DOCUMENT
+from envtune.diagnose.events.severity import only_names_code, states_failure
 from envtune.diagnose.patterns import is_symptom
 from envtune.diagnose.processes import EXPLAINED
 from envtune.diagnose.scan import Hit, Scan
 from envtune.model import FaqEntry
 
 MANY = 3  # families
+OTHER = "other"  # the line states no failure, and another one does
 WRITTEN = (DOCUMENT, CHAT, CODE)  # forms of what somebody wrote
 
 
@@ -61,8 +63,11 @@ def without_mentions(scan: Scan) -> tuple[Scan, tuple[Mention, ...]]:
         own = [hit for hit in everything if hit.file.path == path]
         written = [hit for hit in scan.mentions if hit.file.path == path and hit.form in WRITTEN]
         why.update(((path, hit.line.number), CATALOGUE) for hit in _catalogue(own, written))
+    known = {_place(hit) for hit in everything if not hit.pattern.harmless}
+    others = {path for path, lines in scan.deaths.items() if lines and not any((path, n) in known for n in lines)}
+    failing = {error.file.path for error in scan.errors}
     for hit in everything:
-        reason = "" if is_symptom(hit.pattern.owner) or hit.pattern.harmless else _outlived(scan, hit)
+        reason = "" if is_symptom(hit.pattern.owner) or hit.pattern.harmless else _outlived(scan, hit, others, failing)
         if reason:
             why.setdefault(_place(hit), reason)
     mentions = (*(Mention(hit, hit.form) for hit in scan.mentions), *_mentions(everything, why))
@@ -97,7 +102,10 @@ def _families(hits: Iterable[Hit]) -> set[str]:
     return set(first.values())
 
 
-def _outlived(scan: Scan, hit: Hit) -> str:
+def _outlived(scan: Scan, hit: Hit, others: Container[str], failing: Container[str]) -> str:
+    path, text = hit.file.path, hit.line.text
+    if (path in others and not states_failure(text)) or (path in failing and only_names_code(text)):
+        return OTHER
     progress = scan.progress.get(hit.file.path)
     return hit.outlived or ("" if progress is None else progress.why_outlived(hit.line.number))
 

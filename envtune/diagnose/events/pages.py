@@ -16,7 +16,8 @@ from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 from envtune.diagnose.events.talk import Talk
-from envtune.diagnose.events.weight import Weight
+from envtune.diagnose.events.weight import LONG, Weight
+from envtune.records import expression
 
 DOCUMENT, CHAT = "document", "chat"
 WEIGHED = ("", QUOTED, DOCUMENT, CHAT)  # forms that may be wrong
@@ -27,9 +28,10 @@ LAID_OUT = 4  # headings, items, tags and rules that make a document
 MANY_ERRORS = 3  # sections about one each
 MANY_CODES = 4  # different ones in a line, which enumerates them
 PAGE, MAX_PAGES = 1 << 14, 32  # bytes of half a page; pages of a file
+MAX_LOGS = 3  # pages of a file that are looked at after one of nothing but lines that programs print
 
 # A line that only a program prints while it runs.
-_LOGGED = re.compile(
+_LOGGED = expression(
     r"(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?|E {2,}| {4}(?=\())?"  # grep over logs, pytest, Markdown
     r"(?:\[?(?:\w+ )?\d{4}[-/]\d\d[-/]\d\d[ T_-]\d\d:\d\d:\d\d"
     r"|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL|FATAL)\b[\]:]?\s"
@@ -41,30 +43,30 @@ _LOGGED = re.compile(
     r"|\[default\d+\]:|\[\d+,\d+\]<|Root Cause \(first observed|torch\.distributed|  exitcode +: |.*\bChildFailedError"
     r"|Segmentation fault|Killed$|Aborted|Fatal Python|.* \(core dumped\)|Bus error)"
 )
-_CRASHED = re.compile(
+_CRASHED = expression(
     r"(?:E {2,})?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S|(?:ERROR|error): "
     r"|E[A-Z\d]\d{4}(?:: \S|\s.*\d{4}-\d\d-\d\d))"
 )
 # The rows of a program that checks a host, and those of what is wrong there.
-_MARKED = re.compile(r"\s*\[\s?(?:[\u2713\u2714\u221a+*-]|ok|OK|PASS(?:ED)?)\s?\]\s|\s*[\u2713\u2714\u2705]\s")
-_FAILING = re.compile(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX]|FAIL(?:ED)?|ERROR)\s?\]?:?\s")
-_USAGE = re.compile(r"(?i)\s{0,4}(?:usage|\u7528\u6cd5|\u4f7f\u7528\u65b9\u6cd5|synopsis)\s?(?:[:\uff1a]|$)")
-_SOLVED = re.compile(
+_MARKED = expression(r"\s*\[\s?(?:[\u2713\u2714\u221a+*-]|ok|OK|PASS(?:ED)?)\s?\]\s|\s*[\u2713\u2714\u2705]\s")
+_FAILING = expression(r"\s*\[?\s?(?:[\u2717\u2718\u274c\u00d7xX]|FAIL(?:ED)?|ERROR)\s?\]?:?\s")
+_USAGE = expression(r"(?i)\s{0,4}(?:usage|\u7528\u6cd5|\u4f7f\u7528\u65b9\u6cd5|synopsis)\s?(?:[:\uff1a]|$)")
+_SOLVED = expression(
     r"(?i)\b(?:everything|all|mails?|issues?|tickets?|incidents?|problems?|cases?|bugs?)\b.{0,40}"
     r" (?:is|are|was|were|been) (?:solved|resolved|closed|settled)\b"
     r"|no action (?:is )?(?:needed|required)|nothing (?:is )?needed from"
     r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0"
     r"|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
 )
-_MERGED = re.compile(r"(?:\S+ )?merged (?:commit|\d+ commits?)\b|\S+ approved these changes\b")
-_FENCE = re.compile(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
+_MERGED = expression(r"(?:\S+ )?merged (?:commit|\d+ commits?)\b|\S+ approved these changes\b")
+_FENCE = expression(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
 # A section about an error: its words in a heading.
-_ERROR_HEADING = re.compile(r"#{1,6} .*(?:`[^`]{12,}`|\w(?:Error|Exception)\b|\bE[A-Z\d]\d{4}\b|\b[125]07\d{3}\b)")
-_HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
-_ITEM = re.compile(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
-_MARKER = re.compile(r"\s+[~^][~^ ]*$")  # of a place in the line above
-_CODE_NAME = re.compile(r"\b(?:E[A-Z\d]\d{4}|[125]07\d{3})\b")
-_CODE = re.compile(
+_ERROR_HEADING = expression(r"#{1,6} .*(?:`[^`]{12,}`|\w(?:Error|Exception)\b|\bE[A-Z\d]\d{4}\b|\b[125]07\d{3}\b)")
+_HEADING = expression(r"#{1,6}\s+\S|\*\*[^*]{2,60}\*\*:?\s*$|={3,}$|-{3,}$")
+_ITEM = expression(r"\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001])\s")
+_MARKER = expression(r"\s+[~^][~^ ]*$")  # of a place in the line above
+_CODE_NAME = expression(r"\b(?:E[A-Z\d]\d{4}|[125]07\d{3})\b")
+_CODE = expression(
     r"\s*(?:\d{1,6}[:|\t ]\s*)?(?:!?\s?(?:grep|sed|awk|source|\[\[?)\s|#!/|(?:#\s?(?:include|define|ifn?def|endif"
     r"|pragma)\b|//|/\*|\*/|namespace\b|template\b|using\b"
     r"|(?:static|const|constexpr|inline|extern|virtual|void|public|private|struct|enum|class|def|async def|import"
@@ -74,26 +76,26 @@ _CODE = re.compile(
     r"|.*[;{}]\s*\\?$|[\])}]+,?;?$|[\w.\[\]\"']+(?: ?: ?[\w.\[\], ]+)? ?[+:]?= ?\S|.*,\s*$|\"\"\"|'''"
     r"|[\w.:>-]+\(.*\)\s*(?:#.*)?$|(?:return|raise|import|echo|export|assert)\b|[\"'].*[\"'],?\)*$)"
 )
-_REMARK = re.compile(r"\s*#(?!!)")
-_DATA = re.compile(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
-_HAPPENED = re.compile(
+_REMARK = expression(r"\s*#(?!!)")
+_DATA = expression(r"\s*(?:[\[\]{}(),]+\s*$|\"[^\"]*\"\s*:\s*\S|\"[^\"]*\",?\s*$)")
+_HAPPENED = expression(
     r"\"(?:output_type|ename|evalue|time|timestamp|@timestamp|ts|date|created_?at|\w*Time)\"\s*:|\d\d:\d\d:\d\d"
 )
-_LAID_OUT = re.compile(
+_LAID_OUT = expression(
     r"#{1,6}\s\S|\s*[-=~]{4,}[-=~ ]*$|\s*</?[a-z]\w*[ >]|\s{0,8}(?:[-*+\u2022]|\d{1,2}[.)\u3001]|\[[ x]\])\s\S"
     r"|[A-Z][A-Z ]{2,30}$|[\u4e00-\u9fff]{2,6}$|\s*\.\. \w|\s*```"
 )
-_BUILD = re.compile(
+_BUILD = expression(
     r"\[ *\d+%\] |\[\d+/\d+\] |(?:g?make|ninja)(?:\[\d+\])?: |collect2: |/\S+/ld: |\S+:\d+:\d+: (?:fatal )?error"
     r"|(?:Building|Collecting|Installing|Requirement already|Processing|running (?:build|install)) "
 )
-_PATH = re.compile(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
-_NUMBERED = re.compile(r"\s{0,6}\d{1,6}[:-]")
-_VERSION = re.compile(
+_PATH = expression(r"[/~]{0,2}(?:[\w.@+-]+/)*[\w.@+-]+\.(?P<end>[A-Za-z]{1,6})$")
+_NUMBERED = expression(r"\s{0,6}\d{1,6}[:-]")
+_VERSION = expression(
     r"#{1,6} (?:\[?(?:[\w.-]+ )?v?\d+\.\d+|Unreleased|Change|What's)|\[?v\d+\.\d+(?:\.\w+)*\]?(?:$| ?[-(\u2013])"
     r"|\d+\.\d+\.\d+ ?[-(\u2013]"
 )
-_DONE = re.compile(
+_DONE = expression(
     r"(?i)\s{0,12}(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#\d+:?\s|[a-f\d]{7,40}\s|\d{4}-\d\d-\d\d\s"
     r"|\S{1,40} \(#?\d+\):)?\s*(?:\[[\w /-]{2,24}\]\s*){0,3}"
     r"(?:\*\*[\w ]+:?\*\*:?\s)?(?:(?:fix|feat|docs?|refactor|test|chore|perf|ci|revert)(?:\([^)]*\))?!?: "
@@ -103,7 +105,7 @@ _DONE = re.compile(
     r"|longer))\b(?!.*[?\uff1f]$)"
     r"|\u4fee\u590d|\u65b0\u589e|\u4f18\u5316|\u5df2\u77e5\u95ee\u9898)"
 )
-_REMEDY = re.compile(
+_REMEDY = expression(
     r"(?i)(?:#{1,6} |\*\*|\d\. |[-*] )?\s*(?:\*\*)?(?:solutions?|possible causes?|causes?|root cause|symptoms?"
     r"|likely causes?|meaning|fix|resolution|remed(?:y|ies)|what to do"
     r"|recommended actions?|workarounds?|\u89e3\u51b3(?:\u65b9\u6cd5|\u65b9\u6848|\u529e\u6cd5|\u63aa\u65bd)?"
@@ -111,7 +113,7 @@ _REMEDY = re.compile(
     r"(?:\u5904\u7406|\u89e3\u51b3|\u6839\u56e0)|\u6839\u56e0|(?:\u53ef\u80fd|\u6545\u969c)?\u539f\u56e0(?:\u5206\u6790)?"
     r"|(?:\u95ee\u9898|\u6545\u969c|\u9519\u8bef|\u5f02\u5e38)?\u73b0\u8c61)(?:\*\*)?\s*[:\uff1a]?(?:\*\*)?\s*(?:$|[^\[\d].{0,200}$)"
 )
-_ADVICE = re.compile(
+_ADVICE = expression(
     r"(?i)^\s{0,8}(?:[-*+>]\s|\d{1,2}[.)]\s)?(?:please |then |try |to fix|run\b|set\b|use\b|check\b|install\b"
     r"|reduce\b|lower\b|source\b"
     r"|make sure\b|ensure\b|increase\b|upgrade\b|export\b|\u8bf7|\u6267\u884c|\u68c0\u67e5|\u8bbe\u7f6e|\u5b89\u88c5"
@@ -119,45 +121,45 @@ _ADVICE = re.compile(
     r"|\uff08?\u6267\u884c\uff1a|(?:if you (?:see|get)|in case of|when you see|occurs when|means|usually|indicates)\b"
     r"|\u8868\u793a|\u5982\u679c\u9047\u5230|\u672a\u8bbe\u7f6e"
 )
-_ABOUT = re.compile(
+_ABOUT = expression(
     r"(?i)#{1,4} .*(?:install|usage|quick ?start|getting started|faq|troubleshoot|common (?:issues|errors|problems"
     r"|exceptions|failures?)|known (?:issues|errors|problems)"
     r"|features|limitations|error codes?|reference|notes|\u5e38\u89c1\u95ee\u9898|\u5b89\u88c5|\u5feb\u901f"
     r"|\u4f7f\u7528|\u9519\u8bef\u7801|\u6545\u969c|\u8bf4\u660e)"
 )
-_TEMPLATE = re.compile(
+_TEMPLATE = expression(
     r"(?i)(?:#{1,6} |\*\*).*(?:\bbugs?\b|describe|environment|reproduc|expected|actual|what happened|additional"
     r"|\blogs?\b"
     r"|screenshot|\u95ee\u9898\u63cf\u8ff0|\u73af\u5883|\u590d\u73b0|\u65e5\u5fd7|\u62a5\u9519|\u671f\u671b)"
 )
-_ASKING = re.compile(
+_ASKING = expression(
     r"(?i)\b(?:I|we|my|our)\b.{0,40}\b(?:get|got|run|ran|tried|try|see|hit|have|am|are|installed|job|script|training)\b"
     r"|\b(?:any idea|please (?:help|advise))\b|[?\uff1f]\s*$|\u6211|\u6c42\u52a9|\u8bf7\u95ee|\u600e\u4e48"
     r"|\u4e3a\u4ec0\u4e48"
 )
-_TITLE = re.compile(r"\s{0,8}(?:#|>|[-*+]\s|\*\*|\d{1,2}[.)\u3001]|Q\d?[:\uff1a.]|[|])")
-_ASKED = re.compile(
+_TITLE = expression(r"\s{0,8}(?:#|>|[-*+]\s|\*\*|\d{1,2}[.)\u3001]|Q\d?[:\uff1a.]|[|])")
+_ASKED = expression(
     r"(?i)\b(?:anyone|anybody|any ideas?|getting (?:this|an?|the)|(?:keep|just|are|am|i'm) getting|i (?:just )?(?:get"
     r"|got)|stuck|please help)\b|\b(?:how|what|why)\b.*\?"
     r"|\u6c42\u52a9|\u600e\u4e48|\u4e3a\u4ec0\u4e48|\u8bf7\u95ee|(?<!\u6ca1)\u62a5\u9519"
 )
-_NOW = re.compile(
+_NOW = expression(
     r"(?i)\b(?:I|I'm|I've|my)\b.{0,40}\b(?:get|got|getting|ran|tried|try|see|hit|have|am|installed)\b|\bany ideas?\b"
     r"|\bplease (?:help|advise)\b|\bhelp me\b|[?\uff1f]\s*$"
     r"|\u6c42\u52a9|\u8bf7\u95ee|\u600e\u4e48(?:\u529e|\u89e3\u51b3|\u56de\u4e8b)"
     r"|\u6211(?:\u8fd9|\u7684|\u7528|\u5728|\u9047|\u8dd1)|(?:\u9047\u5230|\u51fa\u73b0|\u4e00\u76f4|\u603b\u662f).{0,8}\u62a5\u9519"
 )
-_OWN_COMMAND = re.compile(r"\s*(?:[$#] )?(?:\S*/)?envtune (?:check|diagnose|explain|list)\b")
-_MAILED = re.compile(r"From [0-9a-f]{40} |Subject: \[PATCH\b")
-_FINDINGS = re.compile(
+_OWN_COMMAND = expression(r"\s*(?:[$#] )?(?:\S*/)?envtune (?:check|diagnose|explain|list)\b")
+_MAILED = expression(r"From [0-9a-f]{40} |Subject: \[PATCH\b")
+_FINDINGS = expression(
     r"\"(?:diagnos(?:es|is|tics)|findings|evidence|rule_?id|matched_\w+|known_(?:errors|issues))\"\s*:"
 )
-_PLACEHOLDER = re.compile(r"%(?:l{0,2}[ud]|s|zu)\b|\[%\]|\{\d?\}(?!\w)|%\d\$s")
-_EXAMPLE = re.compile(r"(?i)\byyyy\W?mm\W?dd|\bhh:mm:ss")  # a time as the documentation of a log writes it
-_BORDER = re.compile(r"\s*\+[-=+]{6,}\+\s*$")
-_STATES = re.compile(r"npu-smi|\bHugepages-Usage|\bHBM-Usage|\bBus-Id\b")
-_OWN_TOP = re.compile(r"#{2,3} [A-Z]{1,4}\d{2,3} |[FXRHOI]\d{2,3}  \S")
-_OWN_END = re.compile(
+_PLACEHOLDER = expression(r"%(?:l{0,2}[ud]|s|zu)\b|\[%\]|\{\d?\}(?!\w)|%\d\$s")
+_EXAMPLE = expression(r"(?i)\byyyy\W?mm\W?dd|\bhh:mm:ss")  # a time as the documentation of a log writes it
+_BORDER = expression(r"\s*\+[-=+]{6,}\+\s*$")
+_STATES = expression(r"npu-smi|\bHugepages-Usage|\bHBM-Usage|\bBus-Id\b")
+_OWN_TOP = expression(r"#{2,3} [A-Z]{1,4}\d{2,3} |[FXRHOI]\d{2,3}  \S")
+_OWN_END = expression(
     r"<sub>envtune |.*\benvtune (?:fix --faq|explain) |\s+(?:cause|fix) {3,}\S|- \*\*(?:cause|fix)\*\* "
 )
 
@@ -182,6 +184,11 @@ class Page:
         if self._weight.is_event(number, embedded or found == QUOTED, found in (DOCUMENT, CHAT)):
             return form
         return found if found in (DOCUMENT, CHAT) else DOCUMENT
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is long, and nearly all of its lines are those that only a program prints."""
+        return self._log_lines > LONG and 10 * self._log_lines > 9 * len(self._written)
 
     def _by_rules(self, number: int, form: str, embedded: bool) -> str:
         """Return the form by what the line and the page have to be; none is left to be weighed."""
@@ -226,7 +233,8 @@ class Page:
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
             return tested or DOCUMENT
-        if line.lstrip()[:1] == "|" and any(map(_BORDER.match, self._near(number))) and not self._states:
+        cells = line.count("|") > 2 and line.lstrip()[:1] == "|"  # with two bars it is a box around a message
+        if cells and any(map(_BORDER.match, self._near(number))) and not self._states:
             return TABLE
         if self._is_help:
             return HELP
@@ -424,7 +432,7 @@ def _is_escaped_log(line: str) -> bool:
 
 
 class Pages:
-    """The pages of a file, each looked at when it is asked for, only so many of them."""
+    """The pages of a file, each looked at when it is asked for, only so many of them; fewer of a file that is a log."""
 
     def __init__(self) -> None:
         self._left = MAX_PAGES
@@ -439,7 +447,7 @@ class Pages:
         if block is not self._block or begin != self._begin:
             if not self._left:
                 return form
-            self._left -= 1
+            self._left = min(self._left - 1, MAX_LOGS) if self._page.is_log else self._left - 1
             end = block.find(b"\n", begin + 2 * PAGE)
             self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
         return self._page.form(block.count(b"\n", begin, at), form, embedded)

@@ -6,48 +6,49 @@ about it.
 
 from __future__ import annotations
 
-import re
 from typing import Sequence
 
 from envtune.diagnose.events.forms import CODE, HELP, PROMPT, REPORT, SEARCH
 from envtune.diagnose.logs.lines import ERROR
+from envtune.records import expression
 
 FAR = 200  # lines above one, in which the command that printed it is looked for
 
 # What may stand before an error that begins its line: an item, a number, what pytest puts before it.
-_BULLET = re.compile(
+_BULLET = expression(
     r"\s*(?:[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*|[-*+>\u2022]\s+|\d{1,3}[.):\u3001]\s*|E\s{2,})*"
 )
-_VALUE = re.compile(r"\s*(?:[-{[,]\s*)*[\"']?[\w.@-]+[\"']?\s?[:=]\s?[\"']$")  # the name of a value: `error: "`
-_QUOTED = re.compile(r"[\u201c\u300c\u300e\u2018][^\u201d\u300d\u300f\u2019]*$")
+_VALUE = expression(r"\s*(?:[-{[,]\s*)*[\"']?[\w.@-]+[\"']?\s?[:=]\s?[\"']$")  # the name of a value: `error: "`
+_QUOTED = expression(r"[\u201c\u300c\u300e\u2018][^\u201d\u300d\u300f\u2019]*$")
 # What a program says before an error: its name, or that something failed.
-_SAYS = re.compile(
+_SAYS = expression(
     r"^\S{1,80}[:\uff1a]\s*$|^\S{1,80}: error while loading|(?i:error|exception|fail(?:ed|ure)?|fault|abort\w*|reason"
     r"|terminated?|what\(\)|\u9519\u8bef|\u5931\u8d25|\u5f02\u5e38|\u62a5\u9519|\u539f\u56e0)\W{0,4}$"
 )
 _TEXTS = r"\.(?:md|rst|adoc|ya?ml|json|toml|html?|csv|pyi?|cc|cpp|h|hpp|c|sh|go|java|patch|diff)\b"
 _SHOWS = (
-    (HELP, re.compile(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)\s*(?:\||$)")),
-    (REPORT, re.compile(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
+    (HELP, expression(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)\s*(?:\||$)")),
+    (REPORT, expression(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
     (
         CODE,
-        re.compile(
+        expression(
             rf"strings\s|(?:cat|bat|less|more|head|tail|sed|view|vim?|nl)\s[^|]*{_TEXTS}|git\s+(?:diff|show|blame|log)\b"
         ),
     ),
     (
         SEARCH,
-        re.compile(
+        expression(
             rf"(?:e?grep|z?grep|rg|ag|ack|git\s+grep)\s(?!.*\.(?:log|out|err|txt)\b).*"
             rf"(?:{_TEXTS}|\s-t\s?py|site-packages|/src\b)"
         ),
     ),
 )
-_FRAME = re.compile(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
-_ERROR = re.compile(ERROR)
-_BOXED = re.compile(r"\s*[\u2502|]\s+(?:\u2771\s)?\s*\d{1,6}\s\u2502")  # the source of a frame, as rich shows it
-_CRASH = re.compile(r"(?:Fatal|Segmentation|Traceback|Killed|Aborted|Bus error|Illegal|\w*Error: )")
-_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+")
+_FRAME = expression(r"(?P<before>.*?)File \"[^\"]+\", line \d+(?:, in .*)?$")
+_ERROR = expression(ERROR)
+# The source of a frame, as rich shows it.
+_BOXED = expression(r"\s*(?:[\u2502|]\s+(?:\u2771\s)?\s*\d{1,6}\s\u2502|\u2502\s+(?:\u2771\s)?\s*\d{1,6}\s{2})")
+_CRASH = expression(r"(?:Fatal|Segmentation|Traceback|Killed|Aborted|Bus error|Illegal|\w*Error: )")
+_HUNK = expression(r"@@ -\d+(?:,\d+)? \+\d+")
 
 
 def is_embedded(text: str, at: int) -> bool:

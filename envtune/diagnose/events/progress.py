@@ -8,29 +8,30 @@ from typing import NamedTuple
 
 from envtune.diagnose.events.forms import is_mention
 from envtune.diagnose.logs.lines import is_error
+from envtune.records import expression
 
 STEPS = 10  # lines of steps after an error that show that the run went on
-FEW = 3  # lines of steps that show it where the error is printed as a warning only
+FEW = 3  # lines of steps that show it where no line says that anything failed
 END = 12  # lines at the end of a file
 NEVER = 1 << 62
 MAX_LINE = 500  # characters of a line that are looked at
 NEAR = 40  # lines after an error in which its retry is looked for
 
 # All but _WARNING and _START are tried on lower-case text: an expression that ignores case is ten times as slow.
-_STEP = re.compile(
+_STEP = expression(
     r"(?:\u8fed\u4ee3|\u7b2c|\u6b65\u6570|\u8f6e\u6b21|\u5df2\u5b8c\u6210|\u8fdb\u5ea6)\W{0,3}\d"
     r"|\b(?:global_?steps?|steps?|iter(?:ation)?|it|epoch|batch)\b(?:\(\w{1,8}\))?\W{0,16}\d|\d/\d+ ?\["
     r"|\{'(?:train_|eval_)?loss'"
 )
-_MEASURED = re.compile(
+_MEASURED = expression(
     r"\u635f\u5931|\u8017\u65f6|/\u79d2|\u79d2/|loss|lr\b|learning_rate|it/s|s/it|throughput|samples|tokens?[/ ]|time"
     r"|fps|ms\b|grad|acc|reward"
 )
-_SERVED = re.compile(
+_SERVED = expression(
     r"#running-req: [1-9].{0,200}throughput|throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b"
     r"|\b(?:post|get) /[\w./-]{1,60} (?:http/\S{1,4} )?200\b"
 )
-_RECOVERED = re.compile(
+_RECOVERED = expression(
     r"(?:retr(?:y|ied|ying|ies)|attempt|trying batch)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
     r"|(?<!not )\bconnected|\bdone|\bworked)"
     r"|(?<!un)(?:succe\w+|connected|recovered|reconnected|established|worked|joined|completed|passed)\b.{0,40}"
@@ -38,13 +39,13 @@ _RECOVERED = re.compile(
     r"|\brecovered from\b|\bis reachable again|\bback online"
     r"|\u91cd\u8bd5.{0,12}\u6210\u529f|\u5df2\u6062\u590d|\u91cd\u8fde\u6210\u529f"
 )
-_CAUGHT = re.compile(
+_CAUGHT = expression(
     r"\b(?:caught (?:by|(?:an? )?(?:oom|out of memory|\w*error))|skip(?:ping|ped)(?! iterations)|ignor(?:ing|ed)"
     r"|fall(?:ing|s)? ?back|retrying with|trying \d+|(?:reduc|lower|decreas)(?:ing|ed"
     r"|es) (?:the )?(?:micro[_ -]?)?batch|halv\w+"
     r"|(?:empt(?:y|ied|ying)|clear\w*) (?:the )?cache|cache emptied)\b|\u8df3\u8fc7|\u56de\u9000"
 )
-_SUCCESS = re.compile(
+_SUCCESS = expression(
     r"\b(?:train(?:ing)?|finetun\w+|run|job|evaluation|benchmark|pipeline|inference)\b (?:is |has |was )?"
     r"(?:successfully )?(?:complete[d]?|finished|done|succeeded|ended (?:well|normally))\b"
     r"(?!.{0,40}(?:error|fail|exit|abort|kill|exception))"
@@ -52,16 +53,16 @@ _SUCCESS = re.compile(
     r"|\btrain_runtime\b|^#\d+ (?:exporting|writing|naming) .*\bdone\b"
     r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
 )
-_START = re.compile(
+_START = expression(
     r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)"
     r"|[Ww]orker group FAILED|will restart worker group|\bKilled\b|failed \(exitcode"
 )
-_RESTART = re.compile(
+_RESTART = expression(
     r"will restart worker group|restart_count[=:] ?[1-9]"
     r"|\u7b2c ?[2-9] ?\u6b21(?:\u62c9\u8d77|\u542f\u52a8|\u91cd\u542f)"
 )
-_WARNING = re.compile(r"\[?W(?:\d{3,4})?\s|.{0,120}\bWARN(?:ING)?\b")
-_LOGGED = re.compile(r"\d\d:\d\d:\d\d.{0,40}\b(?:INFO|DEBUG)\b|\b(?:INFO|DEBUG)\b.{0,40}\d\d:\d\d:\d\d")
+_WARNING = expression(r"\[?W(?:\d{3,4})?\s|.{0,120}\bWARN(?:ING)?\b")
+_LOGGED = expression(r"\d\d:\d\d:\d\d.{0,40}\b(?:INFO|DEBUG)\b|\b(?:INFO|DEBUG)\b.{0,40}\d\d:\d\d:\d\d")
 
 
 class _Kind(NamedTuple):
@@ -90,6 +91,8 @@ _KINDS = (
     _Kind("caught", "caught skip ignor fall trying batch halv cache \u8df3\u8fc7 \u56de\u9000", (_CAUGHT,)),
     _Kind("succeeded", "complete finish done succeed ended exit train_runtime \u8bad\u7ec3", (_SUCCESS,)),
 )
+_STEPS = tuple(kind for kind in _KINDS if kind.name == "steps")
+_MAYBE_STEP = expression(f"{_STEP.pattern}|{_SERVED.pattern}")  # one pass over many lines costs less than one over each
 
 
 class Progress(NamedTuple):
@@ -115,7 +118,7 @@ class Progress(NamedTuple):
         end = min(_after(self.starts, line)[:1], default=NEVER)
         last_error = self.errors[-1] if self.errors else 0
         following = [number for number in _after(self.steps, line) if number < end]
-        if len(following) >= (FEW if line in self.warnings and line > last_error else STEPS):
+        if len(following) >= (FEW if line not in self.errors and line > last_error else STEPS):
             return "steps"
         again = [number for number in self.restarts if line < number <= line + NEAR and last_error <= number]
         if again and len(_after(self.steps, again[0])) >= STEPS:
@@ -145,6 +148,22 @@ def progress_of(text: bytes, first: int) -> Progress:
         if kinds:
             seen.add(line)
     return Progress(**{kind: tuple(numbers) for kind, numbers in found.items()}, lines=first + text.count(b"\n"))
+
+
+def steps_follow(text: bytes) -> bool:
+    """Return whether so many lines of steps show that a run goes on, before any of the end of a process."""
+    whole = text.decode("utf-8", "replace")
+    end = _START.search(whole)
+    lowered = (whole if end is None else whole[: end.start()]).lower()
+    steps: set[str] = set()
+    for found in _MAYBE_STEP.finditer(lowered):
+        begin, stop = lowered.rfind("\n", 0, found.start()) + 1, lowered.find("\n", found.start())
+        line = lowered[begin : stop if stop >= 0 else None][:MAX_LINE]
+        if any(kind.is_shown(line) for kind in _STEPS):
+            steps.add(line)
+            if len(steps) >= STEPS:
+                return True
+    return False
 
 
 def _kinds(line: str) -> set[str]:

@@ -11,46 +11,47 @@ from functools import cached_property
 from typing import Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, HELP, REPORT, TABLE, TEST
+from envtune.records import expression
 
 NEAR = 12  # lines on either side
 FAR = 40  # lines below a head, or before the summary of tests whose beginning is not seen
 ROWS, CELLS, RECORDS = 3, 3, 2
 
 _CODE = r"(?:E[A-Z\d]\d{4}|[125]07\d{3})"
-_LISTED = re.compile(
+_LISTED = expression(
     rf"(?:\b{_CODE}\b[^,;.:\u3001\uff0c]{{0,40}}(?:[,;/\u3001\uff0c]|\s(?:and|or)\b)\s?(?:and\s|or\s)?){{2,}}"
     rf"[^,;.:]{{0,12}}\b{_CODE}\b"
 )
-_CODE_ROW = re.compile(rf"\s*[\"']?(?P<code>{_CODE}|0x[\dA-Fa-f]{{4,}}|[\dA-F]{{8}})[\"']?\s*(?:[,;\t]|\s{{2,}})\s*\S")
-_PASSED_ROW = re.compile(
+_CODE_ROW = expression(rf"\s*[\"']?(?P<code>{_CODE}|0x[\dA-Fa-f]{{4,}}|[\dA-F]{{8}})[\"']?\s*(?:[,;\t]|\s{{2,}})\s*\S")
+_PASSED_ROW = expression(
     r"\s*(?:\[\s?(?:OK|ok|PASS(?:ED)?)\s?\]|(?:OK|PASS(?:ED)?)[:\s]\s*\S|ok \d|[\u2713\u2714\u2705])"
     r"|.*(?:\.{2,}\s?|\s{2,}|:\s|\[\s?|\|\s?|\uff1a)"
     r"(?i:ok|pass(?:ed)?|healthy|normal|\u6b63\u5e38|\u901a\u8fc7|\u2713|\u2714|\u2705)\s?[\]|]?\s*$"
 )
 # A variable or an option, and what it is for in words.
-_OPTION = re.compile(r"\s{1,12}(?:[A-Z][A-Z\d_]{3,50}|(?:-\w,? )?--[A-Za-z][\w-]*)(?:[= ]\S+)?\s{2,}(?:\S+\s+){3,}\S")
-_CHECK = re.compile(r"\s{2}[A-Z]{3,4}\d{3} {2,}\S+ {2,}\S")  # a row of `envtune check`, above its details
-_RULER = re.compile(r"\s*[-=]{3,}(?:\s+[-=]{3,})+\s*$")
-_COLUMNS = re.compile(r"\s*\S+(?: \S+)*\s{2,}\S|\s*\S.{20,}\s\S+\s{2,}\S")
-_DETAIL = re.compile(r"\s{8}")
-_TESTS_BEGIN = re.compile(r".*\bpytest\b|=+ test session starts|\[=+\] Running \d+ tests?|.*-m unittest\b|.*\bctest\b")
-_TESTS_END = re.compile(
+_OPTION = expression(r"\s{1,12}(?:[A-Z][A-Z\d_]{3,50}|(?:-\w,? )?--[A-Za-z][\w-]*)(?:[= ]\S+)?\s{2,}(?:\S+\s+){3,}\S")
+_CHECK = expression(r"\s{2}[A-Z]{3,4}\d{3} {2,}\S+ {2,}\S")  # a row of `envtune check`, above its details
+_RULER = expression(r"\s*[-=]{3,}(?:\s+[-=]{3,})+\s*$")
+_COLUMNS = expression(r"\s*\S+(?: \S+)*\s{2,}\S|\s*\S.{20,}\s\S+\s{2,}\S")
+_DETAIL = expression(r"\s{8}")
+_TESTS_BEGIN = expression(r".*\bpytest\b|=+ test session starts|\[=+\] Running \d+ tests?|.*-m unittest\b|.*\bctest\b")
+_TESTS_END = expression(
     r"=*\s*(?:\d+ \w+, )*\d+ (?:passed|failed|errors?)\b.* in [\d.]+s|Ran \d+ tests? in [\d.]+s"
     r"|\[  (?:PASSED|FAILED)  \] \d+ tests?|\d+% tests passed"
 )
-_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?)\b|FAILED|(?<!\d)\d{1,2}% tests passed")
+_FAILED = expression(r"\b[1-9]\d* (?:failed|errors?)\b|FAILED|(?<!\d)\d{1,2}% tests passed")
 _KEY = r"(?:\"[^\"]{1,60}\"|'[^']{1,60}'|(?!\w*(?:Error|Exception)\b|E[A-Z\d]\d{4}\b)[A-Za-z_][\w.-]{0,40})"
-_DATA = re.compile(
+_DATA = expression(
     rf"\s*(?:- |[\[{{,]\s*)*{_KEY}\s?:(?:\s|$)|\s*- ?[\"'\w\[{{]|\s*[\[\]{{}}(),]+\s*$|\s*\".*\",?\s*$|---|#"
 )
-_RECORD = re.compile(rf"\s*\[?\s*(?:- |,?\{{\s*){_KEY}\s?:\s|\s*{_KEY}\s?:\s?\{{")
+_RECORD = expression(rf"\s*\[?\s*(?:- |,?\{{\s*){_KEY}\s?:\s|\s*{_KEY}\s?:\s?\{{")
 # Keys that describe an error that may happen, not one that did.
-_KNOWN = re.compile(
+_KNOWN = expression(
     r"(?i)(?:^|[{,\s-])[\"']?(?:[\w ]{0,20}(?:pattern|regex|keyword|signature|solution|suggest|remedy|advice|fault"
     r"|handling|category|key log)[\w +]*|(?:severity|level)(?![\"']?\s?:\s?[\"']?(?:error|info|warn|debug|crit|fatal"
     r"|notice))|cause|fix|\u539f\u56e0|\u5efa\u8bae|\u65b9\u6848)[\"']?\s?:(?:\s|$)"
 )
-_TIME = re.compile(
+_TIME = expression(
     r"\d\d:\d\d:\d\d|(?i:[\"'\s](?:@?time(?:stamp)?|ts|date|created_?at|\w+Time|pid|exit_?code)[\"']?\s?:)"
 )
 

@@ -9,8 +9,10 @@ import re
 from functools import cached_property
 from typing import Sequence
 
+from envtune.records import expression
+
 # A message in a line: a time, a name, what is said.
-_CHAT = re.compile(
+_CHAT = expression(
     r"\[?(?:\d{4}[-/]\d\d?[-/]\d\d? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]?,?\s+(?:<[^>]{1,30}>"
     r"|@?[^\s:\uff1a<\[\](=]{1,24}"
     r"(?: [^\s:\uff1a<\[\](=]{1,16})?[:\uff1a])\s|<[\w.@ -]{1,30}>\s|@[\w.-]{1,30}[:\uff1a,]?\s"
@@ -19,25 +21,25 @@ _CHAT = re.compile(
     r"|E[A-Z\d]\d{4}))[^\s:\uff1a=/\\.\"'`#\[\](|*-]{1,16}"
     r"(?: [A-Z][\w.]{0,15})?)[:\uff1a]\s*(?=\S+ \S+ \S|\S*[\u4e00-\u9fff])"
 )
-_SPEAKER = re.compile(
+_SPEAKER = expression(
     r"\s{0,2}(?:\*\*)?[\u3010\[]?@?(?P<who>[\w.\u4e00-\u9fff-]{1,24}[\u3011\]]?(?: [\w.\u4e00-\u9fff-]{1,16})?)"
     r"(?:\*\*)?(?:\uff08[^\uff09]{1,12}\uff09)?\.?[,\uff0c]?\s{1,4}"
     r"\[?(?:\d{2,4}[-/.]\d\d?[-/.]\d{1,4}\s)?"
     r"(?:\u4e0a\u5348|\u4e0b\u5348)?\s?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?\]?\s*$"
 )
-_DATED_SPEAKER = re.compile(
+_DATED_SPEAKER = expression(
     r"\s{0,2}[\[(](?:\d{1,4}[-/.]\d\d?[-/.]\d{1,4},?\s)?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AaPp][Mm])?[\])]\s"
     r"(?P<who>[^\W\d][\w.\u4e00-\u9fff-]{0,24}(?:,? [^\W\d][\w.]{0,16}){0,2})(?:\s*$|\s{2,}\S)"
 )
-_SAID = re.compile(r"\s*\"(?:text|content|body|message)\":\s\"(?P<said>.*)")
-_SAYING = re.compile(r"\s*\"(?:user(?:_?name)?|author|name|sender|from|nick)\":\s")
-_TALK = re.compile(
+_SAID = expression(r"\s*\"(?:text|content|body|message)\":\s\"(?P<said>.*)")
+_SAYING = expression(r"\s*\"(?:user(?:_?name)?|author|name|sender|from|nick)\":\s")
+_TALK = expression(
     r"(?i)\b(?:I|we|you|thanks?|thx|ok|okay|yes|yep|no|hi|morning|lol|sure|right)\b"
     r"|[\u5417\u5427\u4e86\u6211\u5462\u54e6]|[?\uff1f]$"
 )
-_REMARKS = re.compile(r"[\u5417\u5427\u5462\u54e6]|\u4e0d\u80fd|\u8981\u5148")
+_REMARKS = expression(r"[\u5417\u5427\u5462\u54e6]|\u4e0d\u80fd|\u8981\u5148")
 # In a conversation: somebody has it, or asks for help with it; talk about codes is neither.
-_HAS_IT = re.compile(
+_HAS_IT = expression(
     r"(?i)\b(?:I|we|my|our|it|job|jobs|training|run|node|rank \d+|card \d+|process(?:es)?)\b.{0,40}"
     r"\b(?:gets?|got|keeps?|hits?|fail(?:s|ed|ing)?|die[sd]|crash(?:es|ed)?|hangs?|throws?|threw|end(?:s|ed) with)\b"
     r"|\b(?:keep|just|are|am|still|also|i'm|we're) (?:getting|seeing|hitting|facing)\b"
@@ -52,7 +54,7 @@ _HAS_IT = re.compile(
     r"|\u6211|\u8fd9\u8fb9|\u8fd9\u91cc).{0,12}(?:(?<![\u6ca1\u4e0d])\u62a5(?!\u8868)|\u51fa\u73b0|\u9047\u5230|\u78b0\u5230|\u6302\u4e86|\u5931\u8d25)"
     r"|(?<![\u6ca1\u4e0d])\u62a5(?:\u9519)?(?:\u4e86|[:\uff1a]|\u5982\u4e0b)|\u6709\u4eba(?:\u9047|\u89c1|\u77e5)|\u8c01(?:\u9047|\u89c1|\u77e5)"
 )
-_NOT_NOW = re.compile(
+_NOT_NOW = expression(
     r"(?i)\bif\b|\bwould\b|\blast (?:week|month|quarter|year)\b|\b(?:fixed|solved|resolved|went away|no longer)\b"
     r"|\u5982\u679c|\u4e07\u4e00|\u8981\u662f|\u4e4b\u524d|\u4ee5\u524d|\u4e0a\u5468|\u4e0a\u4e2a?\u6708|\u4e0a\u6b21"
     r"|\u6ca1\u518d|\u5c31\u597d\u4e86|\u5df2\u7ecf?(?:\u89e3\u51b3|\u4fee)|\u4fee\u597d|\u89e3\u51b3\u4e86"
@@ -61,8 +63,8 @@ _ERROR_LINE = (
     r"(?:\[?\w*\]?:? ?)?(?:(?:[\w.]+\.)?\w*(?:Error|Exception): \S.{12}|E[A-Z\d]\d{4}: .{12}"
     r"|\[?ERROR\b|\[?\d{4}-\d\d-\d\d.\d\d:)"
 )
-_WHOLE = re.compile(rf"(?:^|[:\uff1a`\"'>]\s?){_ERROR_LINE}")
-_ALONE = re.compile(rf"[^\w\"'`\u201c\u300c>]{{0,3}}{_ERROR_LINE}")  # a message that is an error
+_WHOLE = expression(rf"(?:^|[:\uff1a`\"'>]\s?){_ERROR_LINE}")
+_ALONE = expression(rf"[^\w\"'`\u201c\u300c>]{{0,3}}{_ERROR_LINE}")  # a message that is an error
 
 
 class Talk:

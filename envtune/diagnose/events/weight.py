@@ -7,7 +7,6 @@ somebody has it, or somebody explains it. Each sign has a weight, and a line is 
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import Mapping, Sequence
 
@@ -29,12 +28,17 @@ from envtune.diagnose.events.kinds import (
     runs_a_program,
     statement_of,
 )
+from envtune.records import expression
 
 NEAR = 4  # written lines before and after a block
 AROUND = 10  # lines before and after one in a long page that are enough where programs printed most
 LONG = 100  # lines
 LEAST = 8  # lines: what is written in fewer is as little as in so many
-_CODED = re.compile(r"[(){}=;<>]")
+_CODED = expression(r"[(){}=;<>]")
+_SAID_OF = expression(
+    r"\W*(?:E[A-Z\d]\d{4}|[125]07\d{3}|\w+Error)(?: \([^)]*\))? (?:is|are|was|means|indicates|occurs|says|comes"
+    r"|stands)\b"
+)
 SHORT = 5  # lines: so few are an error that somebody pasted
 
 # The signs, each a number from 0 to 1, and their weights: rounded from a logistic regression over pages and logs with
@@ -58,6 +62,9 @@ WEIGHTS: Mapping[str, float] = {
 }
 # Where hardly anything is written and none of these is seen, nothing has to be outweighed.
 AGAINST = ("source", "shows", "listed", "explains", "explains near", "over", "closed", "ruled")
+# In a block that a program that runs printed, advice is what the program says.
+LOG = 2.0
+AGAINST_LOG = ("source", "shows", "closed", "ruled")
 BIAS = -0.5  # what has to be outweighed
 
 
@@ -76,6 +83,8 @@ class Weight:
             return True
         signs = self.signs(number, embedded, ruled)
         if signs["few"] and not any(signs[name] for name in AGAINST):
+            return True
+        if signs["few"] and signs["printed"] + signs["marked"] == LOG and not any(signs[name] for name in AGAINST_LOG):
             return True
         return BIAS + sum(WEIGHTS[name] * sign for name, sign in signs.items()) > 0
 
@@ -114,7 +123,7 @@ class Weight:
         if self._total >= SHORT:
             return False
         line = self._lines[number]
-        if not embedded or (is_marked(line) and kind_of(line) == PRINTED):
+        if (is_marked(line) and kind_of(line) == PRINTED) or not (embedded or _is_explained(line)):
             return True
         lines = [line for line in self._lines if line.strip()]
         printed = (PRINTED, OTHER) if any(map(is_marked, lines)) else (PRINTED,)
@@ -141,9 +150,11 @@ class Weight:
     @cached_property
     def _kinds(self) -> Sequence[str]:
         kinds = [kind_of(line) for line in self._lines]
+        above = 0
         for number in range(1, len(kinds)):
-            after = kinds[number + 1 : number + 3]
-            if kinds[number] and goes_on(self._lines[number - 1], self._lines[number], kinds[number - 1], after):
+            line, after = self._lines[number], kinds[number + 1 : number + 3]
+            above = number - 1 if kinds[number - 1] or not line[:4].isspace() else above
+            if kinds[number] and goes_on(self._lines[above], line, kinds[above], after):
                 kinds[number] = PRINTED
         return kinds
 
@@ -172,7 +183,7 @@ class Weight:
     @cached_property
     def _total(self) -> int:
         """The number of lines that are not empty."""
-        return sum(map(bool, self._kinds))
+        return sum(bool(line) and not line.isspace() for line in self._lines)
 
     @cached_property
     def _shares(self) -> Mapping[str, float]:
@@ -184,6 +195,11 @@ class Weight:
             "unclaimed": 0.0 if HAS in self._statements.values() else share,
             "source": source / max(self._total, LEAST),
         }
+
+
+def _is_explained(line: str) -> bool:
+    """Return whether a line begins with an error and goes on as a sentence about it."""
+    return kind_of(line) != PRINTED and not is_marked(line) and _SAID_OF.match(line) is not None
 
 
 def _some(statements: Sequence[str], what: str, enough: int) -> float:

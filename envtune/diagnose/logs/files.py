@@ -1,6 +1,6 @@
 """Find log files: the files, directories and standard input that were named (blocks.py reads them).
 
-A directory is searched for the log trees of every generation (facts D9): `$HOME/ascend/log/{debug,run}/plog`,
+A directory is searched for the log trees of every CANN generation: `$HOME/ascend/log/{debug,run}/plog`,
 `device-<id>`, `/var/log/npu/slog/host-0`; the newest run first. What is not a log by its name or its first bytes is
 skipped.
 """

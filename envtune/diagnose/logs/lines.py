@@ -1,6 +1,6 @@
 """Parse one line of a log: its text without colours, and the rank, process, device, time and level of its prefixes.
 
-Formats (facts D9 of the project's sources; one file may mix all of them):
+Formats, as in published logs; one file may mix all of them:
 
     [ERROR] HCCL(148,python):2024-03-28-10:25:48.427.201 [topoinfo.cc:91][2168] ...     plog, slog
     [ERROR] 2024-03-07-01:31:48 (PID:116072, Device:0, RankID:-1) ERR00002 PTA ...      torch_npu on the screen
@@ -18,7 +18,7 @@ import re
 import time as clock
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Optional
+from typing import Iterable, Optional
 
 NO_YEAR = 1972  # of a date that is written without one; a leap year
 TRACEBACK = "Traceback (most recent call last"
@@ -177,3 +177,11 @@ def _number(pattern: re.Pattern[str], text: str) -> Optional[int]:
     if found is None:
         return None
     return next((int(group) for group in found.groups() if group is not None), None)
+
+
+def trimmed(lines: Iterable[str]) -> list[str]:
+    """Return the lines without the empty ones at the end."""
+    trimmed = list(lines)
+    while trimmed and not trimmed[-1].strip():
+        trimmed.pop()
+    return trimmed

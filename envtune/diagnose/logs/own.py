@@ -1,7 +1,7 @@
 """Find the logs of this user's newest run where CANN, frameworks and launchers write them, when none is named.
 
-A file counts as the user's own where it belongs to him or to root; as root the files of others are only counted, since
-root reads what a user names as that user, not as his own.
+A file counts as the user's own if it belongs to that user or to root. Files of other users are counted and not read,
+also when root asks: what another user could have written must be named to be read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PLACES = (
     Place("$ASCEND_PROCESS_LOG_PATH", "CANN", _ENVREF),
     Place("$ASCEND_WORK_PATH/log", "CANN", _ENVREF),
     Place("~/ascend/log", "CANN", _ENVREF),
-    Place("/var/log/npu/slog", "CANN", "facts D9: the log tree of older releases", shared=True),
+    Place("/var/log/npu/slog", "CANN", "published logs of older releases: /var/log/npu/slog/host-0", shared=True),
     Place("$PET_LOG_DIR", "torchrun", "torch distributed/argparse_util.py: PET_ and the name of the option"),
     Place("$TMPDIR/torchelastic_*", "torchrun", _AGENT),
     Place("$GLOG_log_dir", "MindSpore", "MindSpore environment variables: GLOG_log_dir"),

@@ -16,7 +16,7 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Seque
 from envtune.catalog import cache
 from envtune.catalog.layers import why_untrusted
 from envtune.diagnose.logs.window import PART
-from envtune.diagnose.prefilter.literals import ORDINARY, Literals, ordinary, required_literals, shortest
+from envtune.diagnose.prefilter.literals import ORDINARY, Literal, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expression, Numbers, TemplateFilter
 
@@ -31,6 +31,7 @@ MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a s
 # line about 10 us, the pure-Python prefilter about 2 ms a block.
 MANY_LINES, MANY_BLOCKS = 20_000, 100
 SAMPLE, FEWEST = 400, 20  # candidate lines of one block by which it is decided
+RARER = 4  # times as rare are other literals that are worth it
 IN_VAIN = 0.05  # share of them that the literals of an expression choose, and no expression takes
 
 
@@ -70,6 +71,7 @@ class HyperscanFilter:
         self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
         self._known: tuple[int, frozenset[int]] = (0, frozenset())  # how much was known, and the rows that are
         self._whole: set[int] = set()  # expressions that took the place of their literals
+        self._others: dict[int, Literals] = {}  # expressions of which other literals are looked for than at first
         self._seen, self._next_look = 0, MANY_LINES  # candidate lines, and how many of them before the next look
         self._missed: tuple[Numbers, Numbers] = (set(), set())  # what was known of the last file, and what was missing
         self._misses: Counter[int] = Counter()  # blocks in which it was still missing
@@ -95,9 +97,10 @@ class HyperscanFilter:
         self._database.scan(block, match_event_handler=record)
         lines = self._lines(block, matches) if matches else {}
         missing = {number for row in once for number in self._rows[row]}.difference(known) if once else set()
-        chatty = {*self._chatty(block, lines), *self._still_missing(known, missing)}.difference(self._whole)
+        absent = set(self._still_missing(known, missing))
+        chatty = {*self._chatty(block, lines, bool(absent)), *absent}.difference(self._whole)
         if chatty:
-            self._replace(chatty)
+            self._replace(chatty, block)
         if not missing:
             return iter(lines.values())
         for start, end, numbers in self._once_in(block, missing):
@@ -105,13 +108,14 @@ class HyperscanFilter:
             lines[start] = CandidateLine(start, end, tuple(sorted({*numbers, *(line.numbers if line else ())})))
         return iter([lines[start] for start in sorted(lines)])
 
-    def _chatty(self, block: bytes, lines: Mapping[int, CandidateLine]) -> Iterator[int]:
+    def _chatty(self, block: bytes, lines: Mapping[int, CandidateLine], now: bool) -> Iterator[int]:
         """Yield the expressions whose literals choose many lines in vain: no expression takes them.
 
-        After MANY_LINES, then after twice as many each time: the lines of one block decide.
+        After MANY_LINES, then after twice as many each time, and `now` that there is something to compile anyway: the
+        lines of one block decide.
         """
         self._seen += len(lines)
-        if self._seen < self._next_look or len(lines) < FEWEST:
+        if not (now or self._seen >= self._next_look) or len(lines) < FEWEST:
             return
         self._next_look = 2 * self._seen
         sample = list(lines.values())[:SAMPLE]
@@ -119,7 +123,7 @@ class HyperscanFilter:
         refused: Counter[int] = Counter()
         for start, end, numbers in sample:
             line = block[start : min(end, start + PART)]
-            if not any(relaxed[number].search(line) for number in numbers):
+            if not any(relaxed[number].search(line) and self._holds(number, line) for number in numbers):
                 refused.update(numbers)
         yield from (number for number, count in refused.items() if count >= IN_VAIN * len(sample))
 
@@ -135,13 +139,46 @@ class HyperscanFilter:
             self._misses.update(before.intersection(missing))
             yield from (number for number in missing - self._whole if self._misses[number] >= MANY_BLOCKS)
 
-    def _replace(self, numbers: Iterable[int]) -> None:
-        """Look for these expressions themselves from now on."""
+    def _holds(self, number: int, line: bytes) -> bool:
+        """Return whether a line holds everything that a match of an expression does."""
+        regex, multiline, _ = self._expressions[number]
+        needs, text = required_literals(regex, multiline), line.decode("utf-8", "replace")
+        folded = text.lower()
+        return not needs or any(
+            all(any(text_ in (text if exact else folded) for text_, exact in option) for option in conjunction)
+            for conjunction in needs
+        )
+
+    def _rarer(self, number: int, block: bytes) -> Literals:
+        """Return other literals that a match of an expression needs, and that are far rarer in a block; or none."""
+        regex, multiline, once = self._expressions[number]
+        needs = required_literals(regex, multiline)
+        if once or number in self._others or len(needs) != 1:
+            return frozenset()
+        folded = block.lower()
+
+        def often(option: Literals) -> int:
+            return sum(folded.count(_rare_end(literal.text).lower().encode("utf-8")) for literal in option)
+
+        first, *others = needs[0]
+        rare = (option for option in others if shortest(option) >= SHORTEST_LITERAL and not _is_digits(option))
+        best = min(rare, key=lambda option: (often(option), sorted(option)), default=first)
+        return best if RARER * often(best) <= often(first) else frozenset()
+
+    def _replace(self, numbers: Iterable[int], block: bytes) -> None:
+        """Look for rarer literals of these expressions from now on, or for the expressions themselves."""
+        rarer = {number: self._rarer(number, block) for number in numbers}
         nearly = (number for number, count in self._misses.items() if count >= MANY_BLOCKS // 4)
-        self._whole.update(numbers, nearly)  # compiled once for both
-        rows = {row: [n for n in others if n not in self._whole] for row, others in self._looked_for.items()}
+        self._whole.update((number for number, option in rarer.items() if not option), nearly)  # compiled once for both
+        self._others.update((number, option) for number, option in rarer.items() if option)
+        changed = self._whole.union(self._others)
+        rows = {row: [n for n in others if n not in changed] for row, others in self._looked_for.items()}
         for number in self._whole:
             rows.setdefault(_whole(self._hyperscan, self._expressions[number]), []).append(number)
+        for number, option in self._others.items():
+            if number not in self._whole:
+                for row in _literal_rows(self._hyperscan, option, once=False):
+                    rows.setdefault(row, []).append(number)
         rows = {row: numbers for row, numbers in rows.items() if numbers}
         try:
             self._database = _compiled(self._hyperscan, rows)
@@ -209,14 +246,19 @@ def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> dict[Row, list[i
         flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
         needs = required_literals(regex, multiline)
         if needs and all(_rare(first, once) for first, *_ in needs):
-            for literal in sorted({literal for first, *_ in needs for literal in first}):
-                case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
-                text = re.escape(_rare_end(literal.text).encode("utf-8"))
-                rows.setdefault(Row(text, flags | case, once), []).append(number)
+            for row in _literal_rows(hyperscan, {literal for first, *_ in needs for literal in first}, once):
+                rows.setdefault(row, []).append(number)
         else:
             row = _whole(hyperscan, expression)
             rows.setdefault(Row(row.text, row.flags | flags, once), []).append(number)
     return rows
+
+
+def _literal_rows(hyperscan: Any, literals: Iterable[Literal], once: bool) -> Iterator[Row]:
+    flags = hyperscan.HS_FLAG_SINGLEMATCH if once else 0
+    for literal in sorted(literals):
+        case = 0 if literal.exact else hyperscan.HS_FLAG_CASELESS
+        yield Row(re.escape(_rare_end(literal.text).encode("utf-8")), flags | case, once)
 
 
 def _whole(hyperscan: Any, expression: Expression) -> Row:
@@ -230,9 +272,13 @@ def _rare(option: Literals, once: bool) -> bool:
 
     Digits alone occur in every other address.
     """
-    if any(set(literal.text) <= HEXADECIMAL for literal in option):
+    if _is_digits(option):
         return False
     return once or not (ordinary(option) or shortest(option) < SHORTEST_LITERAL)
+
+
+def _is_digits(option: Literals) -> bool:
+    return any(set(literal.text) <= HEXADECIMAL for literal in option)
 
 
 def _rare_end(text: str) -> str:

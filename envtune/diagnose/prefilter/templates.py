@@ -17,7 +17,7 @@ from typing import FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Sequence,
 
 from envtune.diagnose.logs.lines import ERROR
 from envtune.diagnose.logs.window import PART
-from envtune.diagnose.prefilter.literals import Literal, Needs, required_literals
+from envtune.diagnose.prefilter.literals import ORDINARY, Literal, Needs, required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 
 HEX = b"0123456789abcdef"
@@ -26,6 +26,7 @@ _TEMPLATE = DIGITS.replace(b"\r", b"\n")  # parts of a progress line are lines o
 MAX_REMEMBERED = 24 << 20  # bytes of templates
 LONGEST_REMEMBERED = 4096  # bytes of one template
 SMALL = 1 << 15  # bytes in which looking for every literal costs less than first finding out which can occur
+SHORT = -1  # in place of a gram, for literals that are shorter than one
 GROWN = 1 << 18  # bytes of log after which judging templates by expressions pays for compiling these
 
 
@@ -145,7 +146,7 @@ class TemplateFilter:
     def __init__(self, expressions: Iterable[Expression]) -> None:
         self._expressions = (*expressions, ANY_ERROR)
         self._always, self._untemplated, self._uses = _index_of(self._expressions)
-        self._grams: dict[_Literal, set[int]] = {}
+        self._rarest: Mapping[int, Sequence[tuple[_Literal, set[int]]]] = {}
         self._seen = 0
         self._forget()
 
@@ -245,9 +246,10 @@ class TemplateFilter:
         """Yield the first literals of queries that occur anywhere, and the numbers of the lines in which they do."""
         literals: Iterable[_Literal] = self._uses
         if len(exact) > (SMALL if self._seen <= GROWN else SMALL >> 7):  # what literals consist of is found out once
-            self._grams = self._grams or {key: _grams(_collapsed(_folded(key.collapsed))) for key in self._uses}
+            self._rarest = self._rarest or _by_rarest_gram(self._uses)
             present = _grams(folded)
-            literals = [literal for literal, needed in self._grams.items() if needed <= present]
+            found = (use for gram in present.intersection(self._rarest) for use in self._rarest[gram])
+            literals = [literal for literal, needed in (*found, *self._rarest[SHORT]) if needed <= present]
         starts = {True: _starts(new), False: _starts(lowered)}
         for literal in literals:
             text, places = (exact if literal.exact else folded), starts[literal.exact]
@@ -291,6 +293,17 @@ def _of(literal: Literal) -> _Literal:
 
 def _holds(literal: _Literal, exact: bytes, folded: bytes) -> bool:
     return literal.collapsed in (exact if literal.exact else folded)
+
+
+def _by_rarest_gram(literals: Iterable[_Literal]) -> Mapping[int, Sequence[tuple[_Literal, set[int]]]]:
+    """Return the literals with their grams, by the one of them that ordinary lines are least likely to hold."""
+    often = _grams(_collapsed(_folded(ORDINARY.encode("ascii"))))
+    grams: dict[int, list[tuple[_Literal, set[int]]]] = {SHORT: []}
+    for literal in literals:
+        own = _grams(_collapsed(_folded(literal.collapsed)))
+        rarest = min(own, key=lambda gram: (gram in often, len(grams.get(gram, ())), gram), default=SHORT)
+        grams.setdefault(rarest, []).append((literal, own))
+    return grams
 
 
 def _grams(text: bytes) -> set[int]:

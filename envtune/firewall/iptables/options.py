@@ -1,4 +1,4 @@
-"""What the options of an iptables rule ask of a packet. Whatever is not listed here matches perhaps."""
+"""What the options of an iptables rule require of a packet. Any option not listed here may or may not match."""
 
 from __future__ import annotations
 

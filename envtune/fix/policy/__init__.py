@@ -74,6 +74,7 @@ _PYTHON_ENVIRONMENT: Mapping[str, str] = {
     "PYTHONUSERBASE": "/.*",
     "TMPDIR": r"\{work\}/tmp",
     "CC": "[A-Za-z0-9_/.+ -]+ -mavx2",
+    "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
 }
 _PACKAGE_ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"}
 # program -> the variables it may be given, and their values

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from operator import itemgetter
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 from envtune.fleet.collected import Collection
 from envtune.fleet.record import Both
-from envtune.fleet.store.schema import NOT_FINE_NOW
+from envtune.fleet.store.schema import NOT_FINE_NOW, STATES
 from envtune.records import NamedTuple
 
 # Of a span `s`: whether it says something about run :run, where the host was collected in that run.
 IN_RUN = "s.first <= :run AND (s.last >= :run OR s.last IS NULL)"
-_OUTCOMES = (
-    "SELECT host, n.name, first, outcome, severity, said FROM outcome s JOIN name n ON n.id = s.name WHERE last IS NULL"
-)
+_OUTCOMES = "SELECT host, n.name, first, state, said FROM outcome s JOIN name n ON n.id = s.name WHERE last IS NULL"
 _VALUES = "SELECT host, n.name, first, value, own, reason FROM fact s JOIN name n ON n.id = s.name WHERE last IS NULL"
 NOT_FINE = ("fail", "error", "unknown", "waived", "note")
 
@@ -138,7 +137,7 @@ class Store:
     def outcomes(self, host: int) -> Iterator[Outcome]:
         """Yield what the checks said in the last collection of a host."""
         for row in self._store.execute(_OUTCOMES + " AND host = ?", (host,)):
-            yield Outcome(row[0], row[1], row[2], row[3], row[4], self.text(row[5]))
+            yield Outcome(row[0], row[1], row[2], *STATES[row[3]], self.text(row[4]))
 
     def values(self, host: int) -> Iterator[Value]:
         """Yield the facts of the last collection of a host."""
@@ -150,36 +149,37 @@ class Store:
         """Yield what checks that are not fine say now, with the hosts about which they say it."""
         names = self._names()
         sql = (
-            "SELECT name, outcome, severity, said, min(first), group_concat(host) FROM outcome"
-            f" WHERE {NOT_FINE_NOW} GROUP BY name, outcome, severity, said"
+            "SELECT name, state, said, min(first), group_concat(host) FROM outcome"
+            f" WHERE {NOT_FINE_NOW} GROUP BY name, state, said"
         )
-        for name, outcome, severity, said, first, hosts in self._store.execute(sql):
-            yield OutcomeRow(names[name], outcome, severity, said, first, _numbers(hosts))
+        for name, state, said, first, hosts in self._store.execute(sql):
+            yield OutcomeRow(names[name], *STATES[state], said, first, _numbers(hosts))
 
     def value_rows(self, is_wanted: Callable[[str], bool]) -> Iterator[ValueRow]:
         """Yield the values that facts have now, with their hosts; of the facts that are wanted."""
         names = {number: name for number, name in self._names().items() if is_wanted(name)}
-        numbers = ",".join(map(str, names))  # one table is read from end to end: no index would be faster
+        numbers = ",".join(map(str, names))
         sql = (
             "SELECT name, value, own, reason, group_concat(host) FROM fact"
-            f" WHERE last IS NULL AND name IN ({numbers}) GROUP BY name, value, own, reason"
+            f" WHERE last IS NULL AND +name IN ({numbers}) GROUP BY name, value, own, reason"
         )
         for name, value, own, reason, hosts in self._store.execute(sql):
             yield ValueRow(names[name], value, own, reason, _numbers(hosts))
 
     def texts(self) -> Mapping[int, Both]:
         """Return every text by its number."""
-        return self._by_number("SELECT id, en, zh FROM text", lambda row: row[1:])
+        sql = "SELECT id, en, zh FROM text"
+        return self._kept_of(sql, lambda rows: {number: (en, zh or en) for number, en, zh in rows})
 
     def _names(self) -> Mapping[int, str]:
         """Return the names of checks and facts by their numbers."""
-        return self._by_number("SELECT id, name FROM name", lambda row: row[1])
+        return self._kept_of("SELECT id, name FROM name", dict)
 
-    def _by_number(self, sql: str, value: Callable[[Any], Any]) -> dict[int, Any]:
-        """Return rows by their first column; they are kept until the store changes."""
+    def _kept_of(self, sql: str, by_number: Callable[[Any], dict[int, Any]]) -> dict[int, Any]:
+        """Return rows by their number; they are kept until the store changes."""
         state = self._store.total_changes, *self._store.execute("PRAGMA data_version")
         if self._kept.get(sql, (None,))[0] != state:
-            self._kept[sql] = state, {row[0]: value(row) for row in self._store.execute(sql)}
+            self._kept[sql] = state, by_number(self._store.execute(sql))
         return self._kept[sql][1]
 
     def text(self, number: Optional[int]) -> Optional[Both]:
@@ -187,7 +187,7 @@ class Store:
         if number is None:
             return None
         row = self._store.execute("SELECT en, zh FROM text WHERE id = ?", (number,)).fetchone()
-        return row[0], row[1]
+        return row[0], row[1] or row[0]
 
     def matrix(self, codes: Mapping[str, str]) -> Iterator[tuple[int, tuple[str, ...], str]]:
         """Yield for each host its checks and what they said in its last collection: a character for each, of `codes`.
@@ -195,16 +195,15 @@ class Store:
         Hosts with the same checks have the same tuple.
         """
         names = self._names()
-        cases = " ".join("WHEN ? THEN ?" for _ in codes)
-        sql = (
-            f"SELECT host, group_concat(name), group_concat(CASE outcome {cases} ELSE '-' END, '')"
-            " FROM outcome WHERE last IS NULL GROUP BY host"
-        )
+        sql = "SELECT host, group_concat(name), group_concat(state, '') FROM outcome WHERE last IS NULL GROUP BY host"
+        code = {int(str(state), 16): codes[outcome] for state, (outcome, _) in STATES.items()}
+        table = bytes(ord(code.get(byte, " ")) for byte in range(256))
         checks: dict[str, tuple[str, ...]] = {}
-        for host, numbers, found in self._store.execute(sql, [word for pair in codes.items() for word in pair]):
+        for host, numbers, found in self._store.execute(sql):
             if numbers not in checks:
                 checks[numbers] = tuple(names[int(number)] for number in numbers.split(","))
-            yield host, checks[numbers], found
+            states = bytes.fromhex(found)  # of two digits each: there are more than a million, and this is fastest
+            yield host, checks[numbers], states.translate(table).decode("ascii")
 
     def changes(self, first_run: int, host: Optional[int] = None) -> list[Change]:
         """Return what began in this run or later about hosts that had been collected before, the latest first.
@@ -214,7 +213,7 @@ class Store:
         about, only = ("", ()) if host is None else (" AND host = ?", (host,))
         sql = f"SELECT host, min(run) FROM collected WHERE collection = 'ok'{about} GROUP BY host"
         began = dict(self._store.execute(sql, only))
-        sql = "{table} s WHERE s.first >= ?" + about.replace("host", "s.host")
+        sql = "{table} s CROSS JOIN host h ON h.id = s.host WHERE s.first >= ?" + about.replace("host", "s.host")
         text = self.texts().__getitem__ if host is None else self.text
         return self._changes(sql, (first_run, *only), text, lambda row: row[0] > began.get(row[1], row[0]))
 
@@ -223,6 +222,7 @@ class Store:
         sql = (
             "{table} s CROSS JOIN host h ON h.id = s.host"  # in this order: the other one takes three times as long
             " WHERE s.first = h.seen AND h.attempt = h.seen AND h.before IS NOT NULL"
+            " AND s.first >= (SELECT min(seen) FROM host WHERE attempt = seen)"  # most spans need no look at the host
         )
         return self._changes(sql, (), self.texts().__getitem__)
 
@@ -233,30 +233,38 @@ class Store:
         text: Callable[[int], Optional[Both]],
         is_change: Optional[Callable[[Sequence[Any]], bool]] = None,
     ) -> list[Change]:
-        """Return the changes with which these spans began."""
+        """Return the changes with which these spans began: `s`, of a host `h`."""
         names = self._names()
         hosts = dict(self._store.execute("SELECT id, name FROM host"))
+        outcomes: dict[Optional[int], Optional[str]] = {None: None, **{state: row[0] for state, row in STATES.items()}}
         found: list[Change] = []
-        for kind, table, column in (("check", "outcome", "outcome"), ("fact", "fact", "value")):
+        for kind, table, column, meaning in (
+            ("check", "outcome", "state", outcomes.__getitem__),
+            ("fact", "fact", "value", lambda number: None if number is None else (text(number) or ("",))[0]),
+        ):
             before = (
                 f"(SELECT e.{column} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
                 " ORDER BY e.first DESC LIMIT 1)"
             )
-            sql = f"SELECT s.first, s.host, s.name, {before}, s.{column} FROM {spans.format(table=table)}"
-            for run, host, check, old, new in filter(is_change, self._store.execute(sql, values)):
-                if table == "fact":
-                    old, new = (None if number is None else (text(number) or ("",))[0] for number in (old, new))
-                found.append(Change(run, hosts[host], kind, names[check], old, new))
-        return sorted(found, key=lambda change: (-change.run, change.kind, change.name, change.host))
+            sql = (
+                f"SELECT s.first, s.host, s.name, {before}, s.{column} FROM {spans.format(table=table)}"
+                " ORDER BY s.first DESC, (SELECT name FROM name WHERE id = s.name), h.name"
+            )
+            found += [
+                Change(run, hosts[host], kind, names[name], meaning(old), meaning(new))
+                for run, host, name, old, new in filter(is_change, self._store.execute(sql, values))
+            ]
+        return sorted(found, key=itemgetter(0), reverse=True)  # which leaves those of one run as they are
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:
         """Yield (host, check, outcome) of a run; nothing about hosts that were not collected in it."""
         sql = (
-            "SELECT h.name, n.name, s.outcome FROM collected c JOIN outcome s ON s.host = c.host"
+            "SELECT h.name, n.name, s.state FROM collected c JOIN outcome s ON s.host = c.host"
             " JOIN host h ON h.id = c.host JOIN name n ON n.id = s.name"
             f" WHERE c.run = :run AND c.collection = 'ok' AND {IN_RUN}"
         )
-        yield from self._store.execute(sql, {"run": run})
+        for host, check, state in self._store.execute(sql, {"run": run}):
+            yield host, check, STATES[state][0]
 
     def attempts(self, host: int) -> Iterator[tuple[int, Collection, str]]:
         """Yield (run, collection verdict, overall verdict) of a host, the latest first."""

@@ -2,24 +2,51 @@
 
 A row of `outcome` or `fact` is a span: what held for a host from the run `first` on. `last` is the last run that found
 it so; it is NULL while that is the host's last collection. A run in which the host was not collected has a row of
-`collected` that says so, and is no part of any span, whatever its number: `IN_RUN` in read.py. Texts are kept once.
+`collected` that says so, and is no part of any span, whatever its number: `IN_RUN` in read.py.
+
+A store of thousands of hosts holds millions of spans, so they are short: what a check says is one number (`STATES`).
+Texts are kept once; `zh` is empty where it is the same as `en`, as it is for every value of a fact.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import Mapping, Optional, Sequence
 
 from envtune.errors import UsageError, system_error_text
 from envtune.messages import Literal, Message
 
-VERSION = 2
+VERSION = 3
 NAME = "fleet.db"
 BUSY = 60.0  # seconds that one audit waits for another one that writes
+# What a check says: outcome and severity are the two digits of one number. From 40 on it is not fine. A store outlives
+# a version: no word gets another number.
+OUTCOMES: Mapping[str, int] = {
+    "pass": 10,
+    "notapplicable": 20,
+    "fixed": 30,
+    "fail": 40,
+    "error": 50,
+    "unknown": 60,
+    "waived": 70,
+    "note": 80,
+}
+SEVERITIES: Mapping[str, int] = {"info": 0, "low": 1, "medium": 2, "high": 3, "critical": 4}
+STATES: Mapping[int, tuple[str, str]] = {
+    tens + ones: (outcome, severity) for outcome, tens in OUTCOMES.items() for severity, ones in SEVERITIES.items()
+}
 # What is not fine now. SQLite uses the index below for a question that contains exactly these words.
-NOT_FINE_NOW = "last IS NULL AND outcome IN ('fail', 'error', 'unknown', 'waived', 'note')"
+NOT_FINE_NOW = "last IS NULL AND state >= 40"
+
+
+def _number(column: str, numbers: Mapping[str, int]) -> str:
+    """Return SQL that makes of a column with one of these words its number."""
+    return f"CASE {column} {' '.join(f'WHEN {word!r} THEN {number}' for word, number in numbers.items())} END"
+
+
 # version -> what brings a store of the version before up to it
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
@@ -43,7 +70,18 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         " run TEXT NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (fix, host)) WITHOUT ROWID",
         # `last` is always NULL here; without it the index does not cover the question, and every row is looked up.
         "CREATE INDEX IF NOT EXISTS outcome_not_fine ON outcome (name, outcome, severity, said, last, host, first)"
-        f" WHERE {NOT_FINE_NOW}",
+        " WHERE last IS NULL AND outcome IN ('fail', 'error', 'unknown', 'waived', 'note')",
+    ),
+    (  # outcome and severity as one number, texts without their double
+        "ALTER TABLE outcome RENAME TO older",
+        "CREATE TABLE outcome (host INTEGER NOT NULL, name INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER,"
+        " state INTEGER NOT NULL, said INTEGER, PRIMARY KEY (host, name, first)) WITHOUT ROWID",
+        "INSERT INTO outcome SELECT host, name, first, last,"
+        f" {_number('outcome', OUTCOMES)} + {_number('severity', SEVERITIES)}, said FROM older",
+        "DROP TABLE older",
+        f"CREATE INDEX outcome_not_fine ON outcome (name, state, said, last, host, first) WHERE {NOT_FINE_NOW}",
+        "CREATE INDEX fact_now ON fact (name, value, own, reason, last, host) WHERE last IS NULL",
+        "UPDATE OR IGNORE text SET zh = '' WHERE zh = en",
     ),
 )
 
@@ -106,6 +144,9 @@ def _prepare(store: sqlite3.Connection, path: Path) -> None:
             for statement in step:
                 store.execute(statement)
         store.execute(f"PRAGMA user_version = {VERSION}")
+    if 0 < found < VERSION:
+        with suppress(sqlite3.Error):  # the disk is full, or another audit writes: the file stays as large as it was
+            store.execute("VACUUM")
 
 
 def _version(store: sqlite3.Connection) -> int:

@@ -8,11 +8,12 @@ from typing import Any, Mapping, Optional
 
 from envtune.fleet.collected import Collection
 from envtune.fleet.record import Both, CheckRecord, FactRecord, HostRecord
-from envtune.fleet.store.schema import writing
+from envtune.fleet.store.schema import STATES, writing
 from envtune.version import __version__
 
 BATCH = 500  # hosts of one transaction
-_OUTCOMES = "INSERT INTO outcome (host, name, first, outcome, severity, said) VALUES (?, ?, ?, ?, ?, ?)"
+_OUTCOMES = "INSERT INTO outcome (host, name, first, state, said) VALUES (?, ?, ?, ?, ?)"
+_NUMBERS = {state: number for number, state in STATES.items()}
 _FACTS = "INSERT INTO fact (host, name, first, value, own, reason) VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -94,7 +95,8 @@ class Writer:
 
     def _outcome_rows(self, checks: Mapping[str, CheckRecord]) -> dict[int, tuple[Any, ...]]:
         return {
-            self._name(name): (check.outcome, check.severity, self._text(check.said)) for name, check in checks.items()
+            self._name(name): (_NUMBERS[check.outcome, check.severity], self._text(check.said))
+            for name, check in checks.items()
         }
 
     def _fact_rows(self, facts: Mapping[str, FactRecord]) -> dict[int, tuple[Any, ...]]:
@@ -114,7 +116,7 @@ class Writer:
         if seen is None:
             self._store.executemany(insert, [(host, name, self.run, *row) for name, row in found.items()])
             return
-        columns = "outcome, severity, said" if table == "outcome" else "value, own, reason"
+        columns = "state, said" if table == "outcome" else "value, own, reason"
         known = {
             row[0]: row
             for row in self._store.execute(
@@ -122,7 +124,7 @@ class Writer:
             )
         }
         # A span goes on with the same outcome and severity, or the same value or its absence.
-        ended = [name for name, row in known.items() if name not in found or row[2:4] != found[name][:2]]
+        ended = [name for name, row in known.items() if name not in found or row[2:-1] != found[name][:-1]]
         begun = [name for name in found if name not in known or name in set(ended)]
         # A second collection of the host by the same run replaces the first.
         again = [name for name in ended if known[name][1] == self.run]
@@ -151,9 +153,10 @@ class Writer:
         if text is None:
             return None
         if text not in self._texts:
-            found = self._store.execute("SELECT id FROM text WHERE en = ? AND zh = ?", text).fetchone()
+            row = (text[0], "" if text[1] == text[0] else text[1])
+            found = self._store.execute("SELECT id FROM text WHERE en = ? AND zh = ?", row).fetchone()
             if found is None:
-                made = self._store.execute("INSERT INTO text (en, zh) VALUES (?, ?)", text)
+                made = self._store.execute("INSERT INTO text (en, zh) VALUES (?, ?)", row)
                 found = (made.lastrowid,)
             self._texts[text] = found[0]
         return self._texts[text]

@@ -51,7 +51,7 @@ def _check_data(pair: CheckPair, lang: str) -> dict[str, Any]:
         "id": pair.check.id,
         "name": pair.check.name,
         "title": pair.check.title.to(lang),
-        "severity": pair.check.severity.value,
+        "severity": pair.severity.value,
         "left": _side_data(pair.left, lang),
         "right": _side_data(pair.right, lang),
     }

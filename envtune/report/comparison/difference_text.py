@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Sequence
+from typing import Iterator
 
 from envtune.compare.difference import CheckPair, Difference, FactPair, Side
 from envtune.compare.facts import is_package, title
@@ -11,7 +11,7 @@ from envtune.messages import Message, Text, clauses, enumerated, in_context, plu
 from envtune.model import Outcome
 from envtune.report.comparison.values import contrast, value_text
 from envtune.report.layout import Paint, display_width, indent, pad, printable
-from envtune.report.words import OUTCOMES
+from envtune.report.words import OUTCOMES, SEVERITIES, some
 
 NAME_COLUMNS = 24  # of a fact's name beside its values
 MAX_TEXTS = 3  # of what a check found on one host that are shown without --verbose
@@ -106,6 +106,8 @@ class _Renderer:
 
     def _side(self, side: Side) -> Text:
         word = OUTCOMES[side.outcome]
+        if side.outcome is Outcome.FAIL:
+            word = in_context("diff", "{outcome} ({severity})", outcome=word, severity=SEVERITIES[side.severity])
         shown = side.texts if self.verbose else side.texts[:MAX_TEXTS]
         if (side.outcome is Outcome.PASS and not self.verbose) or not shown:
             return word
@@ -120,9 +122,15 @@ class _Renderer:
         for facts, texts in self._unknown_facts():
             names = enumerated(title(name) for name in facts)
             yield from indent(self._to(Message("{facts}: {why}", facts=names, why=texts)), self.width, "  ", "    ")
+        alike: dict[str, list[str]] = {}
         for pair in self.found.unknown_checks:
-            why = clauses([*self._why(self.found.left, pair.left), *self._why(self.found.right, pair.right)])
-            yield from indent(f"{pad(pair.check.id, 8)} {self._to(why)}", self.width, "  ", " " * 11)
+            alike.setdefault(self._to(self._why(pair)), []).append(pair.check.id)
+        for why, ids in alike.items():
+            first = f"  {self._to(some(ids, len(ids) if self.verbose else MAX_TEXTS))}"
+            if len(ids) > 1:
+                yield from indent(first, self.width, "", "  ")
+                first = ""
+            yield from indent(why, self.width, pad(first, 11), " " * 11)
 
     def _unknown_facts(self) -> Iterator[tuple[list[str], Text]]:
         """Yield facts that are unknown for the same reason, together."""
@@ -138,9 +146,14 @@ class _Renderer:
         text = value_text(pair.name, value.text) if value.reason is None else _unknown_text(value.reason)
         return Message("{host}: {value}", host=printable(host.label), value=text)
 
-    def _why(self, host: HostReport, side: Side) -> Sequence[Text]:
-        text = self._side(side._replace(texts=side.texts[:1]))
-        return [Message("{host}: {value}", host=printable(host.label), value=text)]
+    def _why(self, pair: CheckPair) -> Text:
+        """Return what a check says about each host; what it says about both once."""
+        left, right = (self._side(side._replace(texts=side.texts[:1])) for side in (pair.left, pair.right))
+        if left == right:
+            return Message("both hosts: {value}", value=left)
+        hosts = (self.found.left, self.found.right)
+        both = (Message("{host}: {value}", host=printable(h.label), value=v) for h, v in zip(hosts, (left, right)))
+        return clauses(both)
 
 
 def _applies_to_one(pair: CheckPair) -> bool:

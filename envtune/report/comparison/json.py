@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Iterable, Optional
 
-from envtune.audit.verdict import Verdict
+from envtune.audit.verdict import Verdict, count_checks
 from envtune.compare.comparison import CheckRow, Comparison, Group, HostRow
 from envtune.compare.facts import FactRow
 from envtune.compare.folding import fold
 from envtune.compare.hosts import value
 from envtune.messages import Text
+from envtune.model import Severity
 from envtune.report.redaction import redacted, redacted_data
 from envtune.version import __version__
 
@@ -37,11 +38,13 @@ def comparison_data(comparison: Comparison, lang: str) -> dict[str, Any]:
 
 
 def _host(row: HostRow) -> dict[str, Any]:
+    counts = count_checks(row.host.report.findings)
     return {
         "host": redacted(row.host.label),
         "source": redacted(row.host.source),
         "started": row.host.report.started,
         "verdict": row.verdict.value,
+        "severities": {severity.value: count for severity, count in counts.severities.items()},
         "failed": list(row.failed),
         "unknown": list(row.unknown),
         "differs": {"facts": list(row.facts), "checks": list(row.few)},
@@ -82,6 +85,7 @@ def _check(row: CheckRow, lang: str) -> dict[str, Any]:
         "name": row.check.name,
         "title": row.check.title.to(lang),
         "severity": row.severity.value,
+        "by_severity": _by_severity(row),
         **_hosts(row.hosts),
         "differs": sorted(redacted(label) for label in row.few),
         "variants": [
@@ -93,6 +97,15 @@ def _check(row: CheckRow, lang: str) -> dict[str, Any]:
             for variant in row.variants
         ],
     }
+
+
+def _by_severity(row: CheckRow) -> dict[str, list[str]]:
+    """Return the hosts by the severity that the check has there, the worst first."""
+    found = {
+        severity.value: [redacted(label) for label in row.hosts if row.severities[label] is severity]
+        for severity in reversed(Severity)
+    }
+    return {severity: labels for severity, labels in found.items() if labels}
 
 
 def _hosts(labels: Iterable[str]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ _CHECK = (
 )
 _CHECK_ROW = Record(
     *_CHECK,
+    _field("by_severity", MapOf(_TEXTS), "The hosts by the severity that it has there; `severity` is the highest."),
     *_HOSTS,
     _field("differs", _TEXTS, "Those of the hosts that differ in it from most hosts of their kind."),
     _field(
@@ -61,6 +62,11 @@ _HOST_ROW = Record(
     _field("source", _TEXT, "The snapshot."),
     _field("started", _TEXT, "When it was recorded."),
     _field("verdict", Str(choices=_VERDICTS)),
+    _field(
+        "severities",
+        Record(*(_field(severity.value, _COUNT) for severity in reversed(Severity))),
+        "How many checks failed there, as in the report on that host.",
+    ),
     _field("failed", _TEXTS, "Ids of checks, what matters most first."),
     _field("unknown", _TEXTS, "Ids of checks that are unknown or ended with an error."),
     _field(

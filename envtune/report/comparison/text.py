@@ -1,12 +1,15 @@
-"""Render a comparison of several hosts: the verdict, hosts by kind, differences, what is wrong, what is unknown."""
+"""Render a comparison of several hosts: the verdict, a table of the hosts, differences, what is wrong and unknown.
+
+With `verbose` it says in addition what each host has, and why something is unknown.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Iterable, Iterator, Mapping, Sequence
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from envtune.audit.subjects import subject_text
-from envtune.audit.verdict import Verdict
+from envtune.audit.verdict import Verdict, count_checks
 from envtune.compare.comparison import CheckRow, Comparison, Group, HostRow, Variant
 from envtune.compare.facts import FactRow, is_package, title
 from envtune.compare.folding import fold
@@ -14,9 +17,9 @@ from envtune.compare.hosts import without_own
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, plural
 from envtune.model import Finding, Severity
 from envtune.report.comparison.values import contrast, value_text
-from envtune.report.layout import Paint, display_width, indent, pad, printable
+from envtune.report.layout import Paint, clip, display_width, indent, pad, printable
 from envtune.report.problems import Statement, merged, problems
-from envtune.report.words import SEVERITIES, also_text
+from envtune.report.words import SEVERITIES, also_text, some
 
 WORDS: Mapping[Verdict, Text] = {
     Verdict.NOT_READY: in_context("hosts", "not ready"),
@@ -36,7 +39,31 @@ _FIRST: Mapping[Verdict, Text] = {
 }
 _COLOUR = {Verdict.NOT_READY: "red", Verdict.READY: "green"}
 MAX_VARIANTS = 3  # of one check that are shown without --verbose
+MAX_NAMES = 8  # of what is unknown, without --verbose
 HOST_COLUMNS = 24  # of folded names beside what is said about them; longer ones get a line of their own
+NARROW_COLUMNS = 14  # the same on less than 80 columns
+MIN_TITLE = 24  # columns in which a title begins to say something
+_GAP = "  "  # between the columns of the table
+_COLUMNS: Mapping[Severity, Text] = {
+    Severity.CRITICAL: in_context("column", "crit"),
+    Severity.HIGH: in_context("column", "high"),
+    Severity.MEDIUM: in_context("column", "med"),
+    Severity.LOW: in_context("column", "low"),
+    Severity.INFO: in_context("column", "info"),
+}
+
+
+class _Line(NamedTuple):
+    """What the table says of a host: how many checks failed by severity, and which problem is the worst."""
+
+    verdict: Verdict
+    counts: Mapping[Severity, int]
+    worst: str  # id of a check; empty without problems
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All of it, the same for hosts that share a line."""
+        return self.verdict, self.worst, *self.counts.values()
 
 
 def render(comparison: Comparison, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
@@ -60,7 +87,9 @@ class _Renderer:
     def lines(self, comparison: Comparison) -> Iterator[str]:
         """Yield every line."""
         yield from self._verdict(comparison)
-        for group in comparison.groups:
+        yield ""
+        yield from self._table(comparison.hosts)
+        for group in comparison.groups if self.verbose else ():
             if group.kind is not None:
                 yield ""
                 yield from self._kind(group, comparison)
@@ -87,6 +116,55 @@ class _Renderer:
             yield from indent(self._to(words), self.width, "", "")
 
     # ------------------------------------------------------------------ the hosts
+
+    def _table(self, hosts: Sequence[HostRow]) -> Iterator[str]:
+        """Yield a line for each host, the worst first; hosts of which the same is said share one."""
+        titles: dict[str, Text] = {}
+        alike: dict[tuple[object, ...], tuple[_Line, list[str]]] = {}
+        for row in hosts:
+            line = _line(row, titles)
+            alike.setdefault(line.key, (line, []))[1].append(row.host.label)
+        rows = [(printable(fold(labels)), line) for line, labels in alike.values()]
+        rows.sort(key=lambda row: [*(-count for count in row[1].counts.values()), [*WORDS].index(row[1].verdict)])
+        lines = [line for _, line in rows]
+        columns = self._columns(rows)
+        widths = self._count_widths(lines)
+        heads = [_right(self._to(_COLUMNS[severity]), width) for severity, width in widths.items()]
+        head = _GAP.join([" " * columns[0], " " * columns[1], *heads])
+        left = self.width - display_width(head) - len(_GAP)
+        said = f"{head}{_GAP}{self._to(Message('worst problem'))}"
+        yield self.paint(said if display_width(said) <= self.width else head, "dim")
+        for name, line in rows:
+            if len(name) > columns[0]:
+                yield from indent(name, self.width, "", "")
+                name = ""
+            word = pad(self._to(WORDS[line.verdict]), columns[1])
+            cells = [pad(name, columns[0]), self.paint(word, _COLOUR.get(line.verdict, "yellow"))]
+            cells += [_right(str(line.counts[severity] or "-"), width) for severity, width in widths.items()]
+            yield _GAP.join([*cells, *self._worst(line.worst, titles, left)])
+
+    def _columns(self, rows: Sequence[tuple[str, _Line]]) -> tuple[int, int]:
+        """Return how wide names and verdicts are."""
+        most = HOST_COLUMNS if self.width >= 80 else NARROW_COLUMNS
+        names = max((len(name) for name, _ in rows if len(name) <= most), default=0)
+        return names, max(display_width(self._to(WORDS[line.verdict])) for _, line in rows)
+
+    def _count_widths(self, lines: Iterable[_Line]) -> Mapping[Severity, int]:
+        """Return how wide the columns of the counts are; there is none for `info` where it is not needed."""
+        counts = [line.counts for line in lines]
+        kept = [
+            one for one in _COLUMNS if one is not Severity.INFO or (self.width >= 80 and any(c[one] for c in counts))
+        ]
+        return {
+            severity: max(display_width(self._to(_COLUMNS[severity])), *(len(str(count[severity])) for count in counts))
+            for severity in kept
+        }
+
+    def _worst(self, id_: str, titles: Mapping[str, Text], width: int) -> list[str]:
+        """Return the cell about the worst problem: its id and, where there is room, as much of the title as fits."""
+        if not id_ or width < display_width(id_):
+            return []
+        return clip(f"{pad(id_, 7)}  {self._to(titles[id_])}", width, 1) if width >= MIN_TITLE else [id_]
 
     def _kind(self, group: Group, comparison: Comparison) -> Iterator[str]:
         """Yield the hosts of a kind, those together about which the same is said."""
@@ -151,17 +229,29 @@ class _Renderer:
         if rows:
             yield ""
             yield self._heading(Message("Problems"))
+        minor: dict[Severity, list[str]] = {}
         for row in rows:
-            start = f"  {pad(self._to(SEVERITIES[row.severity]), 9)} {pad(row.check.id, 8)} "
-            blank = " " * display_width(start)
-            also = also_text(covered.get(row.check.id, ()))
-            if not row.few and not self.verbose:
-                named = Message("{hosts}: {value}", hosts=fold(row.hosts), value=row.check.title)
-                yield from indent(self._to(named) + self._to(also), self.width, start, blank)
-                continue
-            yield from indent(self._to(row.check.title) + self._to(also), self.width, start, blank)
-            for text in self._variants(row):
-                yield from indent(text, self.width, blank + "  ", blank + "    ")
+            if row.severity.rank > Severity.LOW.rank or row.few or self.verbose:
+                yield from self._problem(row, also_text(covered.get(row.check.id, ())))
+            else:
+                minor.setdefault(row.severity, []).extend([row.check.id, *covered.get(row.check.id, ())])
+        for severity, ids in minor.items():
+            text = Message("{checks} (-v shows them)", checks=enumerated(ids))
+            start = f"  {pad(self._to(SEVERITIES[severity]), 9)} "
+            yield from indent(self._to(text), self.width, start, " " * display_width(start))
+
+    def _problem(self, row: CheckRow, also: Text) -> Iterator[str]:
+        """Yield what is wrong and on which hosts; what was found there where few of a kind have it, or with -v."""
+        start = f"  {pad(self._to(SEVERITIES[row.severity]), 9)} {pad(row.check.id, 8)} "
+        blank = " " * display_width(start)
+        title = self._to(row.check.title) + self._to(also)
+        if not row.few and not self.verbose:
+            named = self._to(Message("{title}: {hosts}", title=title, hosts=fold(row.hosts)))
+            yield from indent(named, self.width, start, blank)
+            return
+        yield from indent(title, self.width, start, blank)
+        for text in self._variants(row):
+            yield from indent(text, self.width, blank + "  ", blank + "    ")
 
     def _variants(self, row: CheckRow) -> Iterator[str]:
         """Yield who has the problem and what was found there, hosts of which few of a kind have it first."""
@@ -188,17 +278,34 @@ class _Renderer:
         return printable(self._to(Message("{subject}: {text}", subject=subject_text(said.subject), text=said.actual)))
 
     def _unknown(self, comparison: Comparison) -> Iterator[str]:
-        """Yield what could not be checked: snapshots, facts that others have, and checks with the reason."""
-        lines = [*self._unread(comparison), *self._unknown_facts(comparison.groups)]
-        lines += self._unknown_checks(comparison.unknown)
+        """Yield what could not be checked: snapshots, facts that others have, and checks; with -v the reasons."""
+        lines = [*self._unread(comparison)]
+        if self.verbose:
+            lines += [*self._unknown_facts(comparison.groups), *self._unknown_checks(comparison.unknown)]
+        else:
+            lines += self._unknown_names(comparison)
         if lines:
             yield ""
             yield self._heading(Message("Could not be checked"))
             yield from lines
 
+    def _unknown_names(self, comparison: Comparison) -> Iterator[str]:
+        """Yield which facts and checks are unknown on some hosts."""
+        facts = dict.fromkeys(row.name for group in comparison.groups for row in group.rows if row.unknown)
+        names = [*(self._to(title(name)) for name in facts), *(row.check.id for row in comparison.unknown)]
+        if names:
+            text = Message("{checks} (-v shows why)", checks=some(names, MAX_NAMES))
+            yield from indent(self._to(text), self.width, "  ", "  ")
+
     def _unread(self, comparison: Comparison) -> Iterator[str]:
+        """Yield the snapshots that could not be read; those for the same reason together."""
+        alike: dict[str, list[str]] = {}
         for unread in comparison.unread:
-            yield from indent(printable(f"{unread.source}: ") + self._to(unread.reason), self.width, "  ", "    ")
+            alike.setdefault(self._to(unread.reason), []).append(printable(unread.source))
+        for reason, sources in alike.items():
+            names = some(sources, len(sources) if self.verbose else MAX_VARIANTS)
+            text = Message("{subject}: {found}", subject=names, found=reason)
+            yield from indent(self._to(text), self.width, "  ", "    ")
 
     def _unknown_facts(self, groups: Iterable[Group]) -> Iterator[str]:
         reasons: dict[tuple[str, tuple[str, ...]], tuple[Text, list[str]]] = {}
@@ -225,6 +332,19 @@ class _Renderer:
             yield from indent(f"{pad(names, 8)} {text}", self.width, "  ", " " * 11)
 
 
+def _line(row: HostRow, titles: dict[str, Text]) -> _Line:
+    """Return what the table says of a host; the title of its worst problem is put into `titles`."""
+    findings = row.host.report.findings
+    worst = next(iter(problems(findings)), None)
+    if worst is not None:
+        titles[worst.check.id] = worst.check.title
+    return _Line(row.verdict, count_checks(findings).severities, "" if worst is None else worst.check.id)
+
+
+def _right(text: str, width: int) -> str:
+    return " " * max(0, width - display_width(text)) + text
+
+
 def uncovered(comparison: Comparison) -> tuple[list[CheckRow], dict[str, list[str]]]:
     """Return the failures without those that another check covers on a host, and by check what it covers."""
     covered: dict[str, list[str]] = {}
@@ -236,7 +356,16 @@ def uncovered(comparison: Comparison) -> tuple[list[CheckRow], dict[str, list[st
             covered.setdefault(cause, []).append(row.check.id)
         if alone:
             rows.append(_on_hosts(row, frozenset(alone)))
-    return rows, covered
+    alike = [one for row in rows for one in _by_severity(row)]
+    return sorted(alike, key=lambda row: -row.severity.rank), covered
+
+
+def _by_severity(row: CheckRow) -> Iterator[CheckRow]:
+    """Yield a row for the hosts of each severity: it may depend on the host."""
+    for severity in reversed(Severity):
+        labels = frozenset(label for label in row.hosts if row.severities[label] is severity)
+        if labels:
+            yield _on_hosts(row, labels)._replace(severity=severity)
 
 
 def _causes(findings: Sequence[Finding]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from envtune.audit.subjects import subject_text
-from envtune.commandline import checked, with_catalogs
+from envtune.commandline import WithheldError, checked, line, with_catalogs
 from envtune.diagnose.codes import FoundCode
 from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport
 from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKED, Ground
@@ -50,7 +50,7 @@ MENTIONS: Mapping[str, Text] = {
     "history": Message("the history of a repository"),
     "help": Message("a help text"),
     "test": Message("the name of a test"),
-    "setting": Message("a line at level INFO that reports no failure"),
+    "setting": Message("a setting, or a warning of what may come"),
     "report": Message("a report of envtune"),
     "document": Message("a document that explains errors"),
     "chat": Message("talk about errors in a chat"),
@@ -59,6 +59,7 @@ MENTIONS: Mapping[str, Text] = {
     "recovered": Message("the run continued: a retry succeeded"),
     "caught": Message("the run continued: the error was caught"),
     "succeeded": Message("the run ended successfully afterwards"),
+    "other": Message("the line reports no failure, and another line of the log does"),
 }
 LOW_CONFIDENCE = Message("low confidence: only weak signs support it, and nothing else explains it")
 UNDECIDED_ORDER = Message(
@@ -70,6 +71,20 @@ ALL_WAITED = Message(
 NO_ERROR_LINE = Message("No line looks like an error, either.")
 FIRST_ERROR = Message("The first line that looks like an error")
 SEND = Message("To get help, send the complete log and the file that this command writes:")
+
+
+def next_step(report: DiagnosisReport) -> tuple[Text, str]:
+    """Return which logs to add where no known error was found, and the command; empty where they cannot be named."""
+    plog = any("ascend/log" in name or "plog" in name for name in report.inputs)
+    if plog or report.looked:
+        return Message("Other logs may show more: add those of the other ranks and hosts."), ""
+    words = ["envtune", "diagnose", *(name for name in report.inputs if name != "-")]
+    try:
+        command = f"{line(words)} ~/ascend/log"
+    except WithheldError:
+        command = "envtune diagnose ~/ascend/log"
+    add = Message("Other logs may show more. Add those of the other ranks and the plog of that run:")
+    return add, with_catalogs(command, report.catalogs)
 
 
 def nothing_known(report: DiagnosisReport) -> Text:

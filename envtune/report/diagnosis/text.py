@@ -23,6 +23,7 @@ from envtune.report.diagnosis.content import (
     here,
     labelled,
     mentions,
+    next_step,
     nothing_known,
     others,
     proof,
@@ -139,6 +140,7 @@ class _Renderer:
         if report.first_error is None:
             if report.size:
                 yield NO_ERROR_LINE.to(self.lang)
+                yield from self._next(report)
             yield ""
             return
         file, line = report.first_error
@@ -146,10 +148,18 @@ class _Renderer:
         yield from self._job(report)
         yield from self._paragraph(labelled(FIRST_ERROR, file_line(file.path, line.number)))
         yield from self._quoted(report.before, printable(line.text[:MAX_LINE]), report.after)
+        yield from self._next(report)
         yield ""
         yield from self._paragraph(SEND)
         yield "  " + self.paint(f"$ {SNAPSHOT}", "cyan")
         yield ""
+
+    def _next(self, report: DiagnosisReport) -> Iterator[str]:
+        text, command = next_step(report)
+        yield ""
+        yield from self._paragraph(text)
+        if command:
+            yield "  " + self.paint(f"$ {command}", "cyan")
 
     # ---------------------------------------------------------------- the others
 

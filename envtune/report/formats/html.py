@@ -11,9 +11,6 @@ import hashlib
 import pkgutil
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from envtune.errors import UsageError
-from envtune.messages import Message
-
 if TYPE_CHECKING:
     from envtune.report.formats.diagnosis_view import DiagnosisView
     from envtune.report.formats.view import ReportView
@@ -28,16 +25,6 @@ OUTCOMES = (
     ("pass", False),
     ("notapplicable", False),
 )
-
-
-def require_library() -> None:
-    """Raise UsageError where Jinja2 is not installed."""
-    try:
-        import jinja2  # noqa: F401 (only whether it is there)
-    except ImportError:
-        raise UsageError(
-            Message("--format {format} needs {library}: pip install {library}", format="html", library="Jinja2")
-        ) from None
 
 
 def render_check(reports: Sequence[ReportView]) -> str:

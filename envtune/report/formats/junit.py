@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from envtune.messages import enumerated
+from envtune.report.formats.labels import pair
 from envtune.report.formats.view import CheckView, FamilyView, ReportView
 
 _PASSED = ("pass", "fixed")
@@ -51,23 +53,18 @@ def _case(check: CheckView, report: ReportView) -> Element:
     if check.outcome in _PASSED:
         return case
     tag = {1: "failure", 3: "error"}.get(check.status, "skipped")
-    kind, message = check.outcome, f"{check.outcome_word}: {first_words(check)}"
+    kind, message = check.outcome, pair(report.lang, check.outcome_word, first_words(check, report.lang))
     if check.outcome == "fail":
-        kind, message = check.severity, f"{check.severity_word}: {check.title}"
+        kind, message = check.severity, pair(report.lang, check.severity_word, check.title)
     element = SubElement(case, tag, type=kind, message=message)
     element.text = "\n".join(_lines(check, report))
     return case
 
 
-def first_words(check: CheckView) -> str:
+def first_words(check: CheckView, lang: str) -> str:
     """Return why a check said nothing about the host, else what is wrong: the title says what would be."""
-    said = check.waiver or next((row_text(row.subject, row.found) for row in check.rows), "")
+    said = check.waiver or next((pair(lang, row.subject, row.found) for row in check.rows), "")
     return said or check.title
-
-
-def row_text(subject: str, found: str) -> str:
-    """Return what was found, after whom it is about."""
-    return f"{subject}: {found}" if subject else found
 
 
 def _lines(check: CheckView, report: ReportView) -> Iterator[str]:
@@ -76,12 +73,13 @@ def _lines(check: CheckView, report: ReportView) -> Iterator[str]:
     if check.waiver:
         yield check.waiver
     for row in check.rows:
-        yield row_text(row.subject, row.found)
+        yield pair(report.lang, row.subject, row.found)
         if row.expected:
-            yield f"  {label['expected']}: {row.expected}"
+            yield "  " + pair(report.lang, label["expected"], row.expected)
     if check.sources:
-        yield f"{label['where']}: {', '.join(check.sources)}"
+        yield pair(report.lang, label["where"], enumerated(check.sources).to(report.lang))
     if check.remedy:
-        yield f"{label['do']}: {check.remedy}"
+        yield pair(report.lang, label["do"], check.remedy)
     for command in check.commands:
-        yield f"{label[command.kind if command.line else 'do']}: {command.line or command.reason}"
+        name = label[command.kind if command.line else "do"]
+        yield pair(report.lang, name, command.line or command.reason)

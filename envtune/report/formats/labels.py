@@ -6,6 +6,12 @@ from typing import Mapping
 
 from envtune.messages import Literal, Message, Text, in_context
 
+
+def pair(lang: str, name: str, said: str) -> str:
+    """Return what is said of something after its name, with the colon of the language; that alone without a name."""
+    return Message("{subject}: {found}", subject=name, found=said).to(lang) if name else said
+
+
 LABELS: Mapping[str, Text] = {
     "host": Message("Host"),
     "npu": Literal("NPU"),

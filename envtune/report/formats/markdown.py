@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Iterator, Sequence
 
+from envtune.messages import clauses
 from envtune.report.diagnosis.commonmark import code, fenced, prose
-from envtune.report.formats.view import CheckView, ReportView
+from envtune.report.formats.labels import pair
+from envtune.report.formats.view import CheckView, ReportView, Row
 
 
 def render(report: ReportView) -> str:
@@ -24,7 +26,8 @@ def _lines(report: ReportView) -> Iterator[str]:
     for name, heading in (("note", "notes"), ("unknown", "unknown"), ("waived", "waived")):
         checks = report.by_outcome(name)
         if checks:
-            yield from (f"#### {prose(report.labels[heading])}", "", *map(_item, checks), "")
+            items = (_item(check, report.lang) for check in checks)
+            yield from (f"#### {prose(report.labels[heading])}", "", *items, "")
     yield f"<sub>envtune {report.version} check, {report.started}</sub>"
 
 
@@ -42,9 +45,9 @@ def _problem(check: CheckView, report: ReportView) -> Iterator[str]:
     label = report.labels
     yield from (f"#### {check.id} {prose(check.title)}", "")
     for row in check.rows:
-        yield f"- {_found(row.subject, row.found)}"
+        yield f"- {_found(row, report.lang)}"
         if row.expected:
-            yield f"  - {prose(label['expected'])}: {prose(row.expected)}"
+            yield "  - " + pair(report.lang, prose(label["expected"]), prose(row.expected))
     for name, text in (("waiver", check.waiver), ("why", check.why), ("do", check.remedy)):
         if text:
             yield f"- **{prose(label[name])}** {prose(text)}"
@@ -56,7 +59,7 @@ def _commands(check: CheckView, report: ReportView) -> Iterator[str]:
     for kind in ("fix", "look"):
         lines = [command.line for command in check.commands if command.kind == kind and command.line]
         if lines:
-            yield from (f"{prose(report.labels[kind])}:", "", *_block(lines))
+            yield from (pair(report.lang, prose(report.labels[kind]), "").rstrip(), "", *_block(lines))
 
 
 def _block(lines: Sequence[str]) -> Iterator[str]:
@@ -65,11 +68,11 @@ def _block(lines: Sequence[str]) -> Iterator[str]:
     yield from rest
 
 
-def _item(check: CheckView) -> str:
-    rows = "; ".join(_found(row.subject, row.found) for row in check.rows)
-    text = prose(check.waiver) or rows
-    return f"- **{check.id}** {prose(check.title)}" + (f": {text}" if text else "")
+def _item(check: CheckView, lang: str) -> str:
+    text = prose(check.waiver) or clauses(_found(row, lang) for row in check.rows).to(lang)
+    head = f"- **{check.id}** {prose(check.title)}"
+    return pair(lang, head, text) if text else head
 
 
-def _found(subject: str, found: str) -> str:
-    return f"{code(subject)}: {prose(found)}" if subject else prose(found)
+def _found(row: Row, lang: str) -> str:
+    return pair(lang, code(row.subject) if row.subject else "", prose(row.found))

@@ -7,6 +7,7 @@ where a problem at or above --fail-on is critical or high, else WARNING.
 
 from __future__ import annotations
 
+from envtune.model import Outcome
 from envtune.report.formats.view import CheckView, ReportView
 
 STATES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -51,9 +52,9 @@ def _said(check: CheckView) -> str:
 
 def _performance(report: ReportView) -> str:
     """Return label=value;warning;critical;minimum;maximum; there are no thresholds on the numbers."""
-    counts, found = report.counts, [check.severity for check in report.problems]  # each cause once, as in the text
-    values = {"problems": len(found)}
-    values.update({severity.value: found.count(severity.value) for severity in counts.severities})
-    values["unknown"] = sum(count for outcome, count in counts.outcomes.items() if outcome.value == "unknown")
+    counts = report.counts
+    values = {"problems": counts.problems}
+    values.update({severity.value: count for severity, count in counts.severities.items()})
+    values["unknown"] = counts.outcomes[Outcome.UNKNOWN]
     shown = [f"{name}={value};;;0;{counts.checks}" for name, value in values.items()]
     return " ".join([*shown, f"time={report.seconds:.3f}s;;;0"])

@@ -14,9 +14,9 @@ def parse_outputs(values: Sequence[str]) -> tuple[Output, ...]:
     outputs = tuple(_output(value) for value in values)
     _require_distinct(outputs)
     if any(output.format == "html" for output in outputs):
-        from envtune.report.formats.html import require_library
+        from envtune.errors import require_package
 
-        require_library()
+        require_package("jinja2")
     for output in outputs:
         if output.path is not None:
             from envtune.report.formats.files import NotWrittenError, require_writable

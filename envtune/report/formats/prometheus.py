@@ -45,6 +45,7 @@ def _metrics(report: ReportView) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     severities = [({"severity": one.value}, float(count)) for one, count in counts.severities.items()]
     yield "problems", "Number of checks that found a problem, by severity.", severities
     yield "unknown_need_root", "Number of unknown checks that only need root.", [({}, counts.need_root)]
+    yield "waived", "Number of checks of which the site waives something.", [({}, counts.waived)]
     known = report.by_outcome(*_FAILED, *_PASSED)
     yield "check_failed", "1 where the check found a problem, 0 where it passed.", _checks(known, _FAILED)
     asked = report.by_outcome("unknown", *_FAILED, *_PASSED)

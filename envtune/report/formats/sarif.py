@@ -10,7 +10,8 @@ import hashlib
 import re
 from typing import Any, Mapping, Optional
 
-from envtune.report.formats.junit import row_text
+from envtune.messages import Message
+from envtune.report.formats.labels import pair
 from envtune.report.formats.view import CheckView, ReportView, Row
 from envtune.trust.characters import json_text
 
@@ -66,11 +67,11 @@ def rule_of(check: CheckView) -> dict[str, Any]:
 
 
 def _result(check: CheckView, row: Row, rule: int, report: ReportView) -> dict[str, Any]:
-    said = row_text(row.subject, row.found)
+    said = pair(report.lang, row.subject, row.found)
     head = check.outcome_word if check.outcome == "unknown" else check.title
-    message = f"{head}: {said}" if said else head
+    message = pair(report.lang, head, said) if said else head
     if row.expected:
-        message += f" ({report.labels['expected']}: {row.expected})"
+        message = Message("{actual} (expected {expected})", actual=message, expected=row.expected).to(report.lang)
     result = {
         "ruleId": check.id,
         "ruleIndex": rule,
@@ -140,7 +141,7 @@ def _invocation(report: ReportView, numbers: Mapping[str, int]) -> dict[str, Any
         "toolExecutionNotifications": [
             {
                 "level": "error",
-                "message": {"text": row_text(check.title, row.found)},
+                "message": {"text": pair(report.lang, check.title, row.found)},
                 "associatedRule": {"id": check.id, "index": numbers[check.id]},
             }
             for check in failed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+from typing import Iterable, Iterator, Mapping, Optional, Union
 
+from envtune.audit.conditions import condition_texts
 from envtune.catalog import Catalogue
 from envtune.expect import describe, in_unit, value_text
 from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
@@ -113,12 +114,13 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     yield Section(Message("Why it matters"), "text", (check.why,) if check.why else ())
     yield Section(Message("What is read"), "text", _probe(check))
     yield Section(Message("Expected"), "text", (_expected(check),))
-    yield Section(Message("Applies to"), "list", tuple(_facts(check.applies)))
+    yield Section(Message("Applies where"), "list", tuple(condition_texts(check.applies)))
     rows = (
         Message("{severity} if {facts}", severity=SEVERITIES[row.severity], facts=listed(_conditions(row)))
         for row in check.severity_by
     )
     yield Section(Message("Severity in other cases"), "list", tuple(rows))
+    yield Section(Message("Only a note where"), "list", tuple(condition_texts(check.note_when)))
     yield Section(Message("How to fix it"), "text", (check.remedy,) if check.remedy else ())
     lines = [*check.commands, *(command for _, commands in check.commands_by for command in commands)]
     for kind, heading in (("fix", Message("Commands that fix it")), ("look", Message("Commands that show more"))):
@@ -158,22 +160,9 @@ def _probe(check: Check) -> tuple[Text, ...]:
 
 
 def _conditions(row: SeverityRow) -> Iterator[Text]:
-    yield from _facts(row.when)
+    yield from condition_texts(row.when)
     if row.value is not None:
         yield Message("the value read is {value}", value=value_text(row.value))
-
-
-def _facts(applies: Mapping[str, Any]) -> Iterator[Text]:
-    for fact, condition in applies.items():
-        if isinstance(condition, Mapping):
-            yield Message("{fact}: not {values}", fact=fact, values=_any(condition["not"]))
-        else:
-            yield Message("{fact}: {values}", fact=fact, values=_any(condition))
-
-
-def _any(values: Any) -> Text:
-    several = values if isinstance(values, (list, tuple)) else (values,)
-    return Joined(map(value_text, several), Message(" or "))
 
 
 def _link(id_: str, title: Optional[Text]) -> Text:
@@ -223,7 +212,7 @@ def _criterion(criterion: Criterion, titles: Mapping[str, Text]) -> Text:
         parts.append(Message("about {subject}", subject=fill(Literal(criterion.subject), {})))
     if criterion.found is not None:
         parts.append(Message("found: {words}", words=fill(criterion.found, {})))
-    return clauses([*parts, *_facts(criterion.when)])
+    return clauses([*parts, *condition_texts(criterion.when)])
 
 
 def _playbook(playbook: Playbook, catalogue: Catalogue) -> Iterator[Section]:

@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element, SubElement
 from envtune.messages import Message
 from envtune.model import Check, Evidence, Finding, Outcome, Report
 from envtune.report.formats import junit, sarif
+from envtune.report.formats.labels import pair
 from envtune.report.formats.view import CheckView, Settings, view
 from envtune.report.layout import printable, shown
 from envtune.report.scan.text import place_of
@@ -73,7 +74,7 @@ def _result(found: Found, rule: int, lang: str) -> dict[str, Any]:
         "ruleId": finding.id,
         "ruleIndex": rule,
         **level,
-        "message": {"text": f"{printable(finding.check.title.to(lang))}: {name + ': ' if name else ''}{text}"},
+        "message": {"text": pair(lang, printable(finding.check.title.to(lang)), pair(lang, name, text))},
         "locations": [_location(found.path, found.line)],
         "partialFingerprints": {"checkAndSubject/v1": sarif.fingerprint(found.path, found.job, finding.id, name)},
         "properties": {"severity": finding.severity.value},

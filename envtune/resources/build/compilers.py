@@ -8,7 +8,6 @@ from typing import Iterable, NamedTuple
 
 from envtune.collector.sources.build import GCC_VERSIONS, LOCAL, PREREQUISITES, SOURCE_FOLDERS
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable
 from envtune.host import exists
@@ -28,7 +27,6 @@ class Compiler(NamedTuple):
 
 
 @probe("build.gcc")
-@unless_older
 def gcc(context: Context) -> Iterable[Reading]:
     """Newest gcc on this host: `new` from 7.3.0 on, else `old`; not applicable without any.
 
@@ -61,14 +59,14 @@ def compilers(context: Context) -> tuple[Compiler, ...]:
 
 
 @probe("build.gcc_prefix")
-@unless_older
 def gcc_prefix(context: Context) -> Iterable[Reading]:
     """Prefix of each gcc that was built here: `own`, or `shared` for /usr/local.
 
-    A distribution never installs a gcc below /usr/local. Source: porting guide 003:2850.
+    A distribution installs a gcc below /usr or, as a software collection, below root/usr of its own directory. Source:
+    porting guide 003:2850.
     """
     _is_there(context, LOCAL)  # which raises where it may not be looked into
-    built = [one for one in compilers(context) if one.prefix != "/usr"]
+    built = [one for one in compilers(context) if one.prefix != "/usr" and not one.prefix.endswith("/root/usr")]
     if not built:
         raise NotApplicable(Message("no gcc was built in addition to the system's"), ", ".join(GCC_VERSIONS))
     for one in built:
@@ -79,7 +77,6 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
 
 
 @probe("build.gcc_prerequisites")
-@unless_older
 def prerequisites(context: Context) -> Iterable[Reading]:
     """Libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
 

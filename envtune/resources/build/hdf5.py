@@ -7,7 +7,6 @@ from typing import Iterable
 
 from envtune.collector.sources.build import HDF5_HOME, HDF5_SETTINGS
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.host import is_dir
@@ -18,7 +17,6 @@ _VERSION = re.compile(r"(?m)^\s*HDF5 Version:\s*(\S+)")
 
 
 @probe("build.hdf5")
-@unless_older
 def hdf5(context: Context) -> Iterable[Reading]:
     """Version of the hdf5 in /usr/local/hdf5, from its libhdf5.settings; not applicable without one.
 

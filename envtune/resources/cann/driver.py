@@ -118,8 +118,10 @@ def running_package(context: Context) -> DriverPackage:
 def driver_running(context: Context) -> Iterable[Reading]:
     """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
 
-    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade); `npu-smi info` prints the
-    version of the loaded driver.
+    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the head
+    of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a device
+    (dsmi_get_version) and reads no file: the open sources of npu-smi and DCMI. They may differ, as in the vendor's
+    manual (`npu-smi 22.0.0 Version:22.0.2`).
     """
     package = context.cached(read_package, "driver")
     output = smi_output(context)

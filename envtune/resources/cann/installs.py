@@ -24,6 +24,8 @@ from envtune.records import NamedTuple
 from envtune.resources.cann.tree import BrokenInstall, Install, find_install, has_components, install_root, read_install
 
 LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
+# What runs the containers of a host: Docker, containerd, CRI-O, iSulad, and a Kubernetes node; names of processes.
+ENGINES = ("dockerd", "containerd", "crio", "isulad", "kubelet", "k3s-server", "k3s-agent")
 # Variables that name an install, the most specific first. Source: set_env.sh of CANN 5.1-8.5.
 HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
 
@@ -157,9 +159,23 @@ def installs(context: Context) -> Iterable[Reading]:
             Reading("CANN", None, Evidence(error.path), None, expected, reason=reason, needs_privilege=needs_privilege)
         )
     if not readings:
+        engine = _container_engine(context)
+        if engine is not None:
+            reason = Message("no CANN on this host; {name} is running: containers may have their own", name=engine)
+            return [Reading("CANN", None, Evidence(CANN_BASE, "does not exist"), None, expected, reason=reason)]
         absent = Message("no CANN toolkit and no nnae on this host")
         readings.append(Reading("CANN", "absent", Evidence(CANN_BASE, "does not exist"), absent, expected))
     return readings
+
+
+def _container_engine(context: Context) -> Optional[str]:
+    """Return the program that runs containers on this host, unless this is one; None without any."""
+    if context.facts.value("container") == "true":
+        return None
+    try:
+        return next((row.name for row in context.host.processes() if row.name in ENGINES), None)
+    except HostError:
+        return None
 
 
 def _install_reading(install: Install, search: InstallSearch, expected: Text) -> Reading:

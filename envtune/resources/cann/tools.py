@@ -6,7 +6,6 @@ from typing import Annotated, Iterable, Sequence
 
 from envtune.collector.sources.cann import FIXED_TOOLS, OPERATOR_PLACES, TOOL_PLACES
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, Missing, Undetermined, host_error_text
 from envtune.host import exists
@@ -18,7 +17,6 @@ _KNOWN = (*TOOL_PLACES, *FIXED_TOOLS)
 
 
 @probe("cann.tools")
-@unless_older
 def tools(
     context: Context, *, names: Annotated[Sequence[str], N_("Tools: aoe, atc, msprof, msaccucmp, npu-smi and others.")]
 ) -> Iterable[Reading]:
@@ -50,7 +48,6 @@ def _tool(context: Context, name: str) -> Reading:
 
 
 @probe("cann.operator_files")
-@unless_older
 def operator_files(
     context: Context, *, names: Annotated[Sequence[str], N_("Files of operators, such as five_2_four.py.")]
 ) -> Iterable[Reading]:

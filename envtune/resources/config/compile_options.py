@@ -9,9 +9,8 @@ from typing import Iterable, Mapping, Optional
 from envtune.collector.sources.job import OPTION_DIRECTORIES, SET_OPTION
 from envtune.commandline import quoted
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.messages import Literal, Message, Text
 from envtune.model import Command, Evidence, Reading
 from envtune.resources.npu.command import job_folder, job_program
@@ -32,7 +31,6 @@ OPERATORS = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
 
 
 @probe("config.compile_options")
-@unless_older
 def compile_options(context: Context) -> Iterable[Reading]:
     """Compile options that the program sets: whether each suits training, and the pair of the cache."""
     program = job_program(context)
@@ -67,8 +65,6 @@ def _directory(context: Context, evidence: Evidence, name: str, value: str) -> R
         fix = (Command("fix", f"mkdir -p {quoted(path)}"),)
         shown = Message("{path} does not exist", path=path)
         return Reading(name, False, evidence, shown, expected, commands=fix)
-    except NotRecorded:
-        raise
     except HostError as error:
         return Reading(name, None, evidence, expected=expected, reason=host_error_text(error))
     shown = Message("{path} exists", path=path) if right else Message("{path} is not a directory", path=path)

@@ -8,9 +8,8 @@ import re
 from typing import Any, Iterable, Mapping, Optional
 
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, host_error_text
 from envtune.messages import Message, Text, clauses
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.command import job_folder, job_program
@@ -23,7 +22,6 @@ _SET_DUMP = re.compile(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']")
 
 
 @probe("config.dump")
-@unless_older
 def dump(context: Context) -> Iterable[Reading]:
     """Dump configurations of the job: each `valid`, `invalid`, or its dump path `missing`.
 
@@ -50,8 +48,6 @@ def _judged(context: Context, path: str) -> Optional[Reading]:
         text = context.host.read(path)
     except Missing:
         return None  # a check of its own says it of a variable
-    except NotRecorded:
-        raise
     except HostError as error:
         return Reading(path, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     try:

@@ -6,9 +6,8 @@ from typing import Iterable
 
 from envtune.commandline import quoted
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.messages import Message, Text
 from envtune.model import Command, Evidence, FileStat, Reading
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
@@ -17,7 +16,6 @@ NAME = "TUNE_BANK_PATH"
 
 
 @probe("config.tuning_bank")
-@unless_older
 def tuning_bank(context: Context) -> Iterable[Reading]:
     """Directory of TUNE_BANK_PATH: `usable` if it exists and this user may write in it.
 
@@ -42,8 +40,6 @@ def _bank(context: Context, path: str, evidence: Evidence, expected: Text) -> Re
     except Missing:
         fix = (Command("fix", f"mkdir -p {quoted(path)}"),)
         return Reading(NAME, "missing", evidence, Message("{path} does not exist", path=path), expected, commands=fix)
-    except NotRecorded:
-        raise
     except HostError as error:
         return Reading(NAME, None, evidence, expected=expected, reason=host_error_text(error))
     if found.kind != "dir":
@@ -55,7 +51,7 @@ def _bank(context: Context, path: str, evidence: Evidence, expected: Text) -> Re
 
 
 def _may_write(context: Context, found: FileStat) -> bool:
-    """Return whether this user may work in a directory; a group may be one of his, and counts as such."""
+    """Return whether this user may work in a directory; any group may be one of the user's, and counts as such."""
     euid = context.host.euid
     parts = (0o700,) if found.uid == euid else (0o070, 0o007)
     return euid == 0 or any(found.mode & part == part for part in parts)

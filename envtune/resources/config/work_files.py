@@ -8,20 +8,19 @@ from typing import Iterable, NamedTuple, Optional
 
 from envtune.collector.sources.config import DATA_OPTIONS, LEFTOVERS, POSITIONAL_DATA
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.host import Host, exists, realpath
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.command import job_command, job_folder, option_value
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
-from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_at
+from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_holding
 
 NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")  # of one server; parallel file systems are others
 
 
 @probe("config.leftovers")
-@unless_older
 def leftovers(context: Context) -> Iterable[Reading]:
     """How many files debugging left where the job works: sources of compiled operators, dumped graphs.
 
@@ -58,7 +57,6 @@ def data_set(context: Context) -> Data:
 
 
 @probe("config.data_set")
-@unless_older
 def data_set_present(context: Context) -> Iterable[Reading]:
     """Existence of the data set that the job's command names, as a path or as the beginning of file names.
 
@@ -85,7 +83,6 @@ def _kind(context: Context, path: str) -> str:
 
 
 @probe("config.data_storage")
-@unless_older
 def data_storage(context: Context) -> Iterable[Reading]:
     """Storage of the data set: `local` for a disk without moving parts, `rotating`, or `network`.
 
@@ -94,7 +91,7 @@ def data_storage(context: Context) -> Iterable[Reading]:
     data = data_set(context)
     if not _kind(context, data.path):
         raise NotApplicable(Message("{path} does not exist", path=data.path), data.source)
-    mount = _mount_of(context, data.path.partition(",")[0])
+    mount = mount_of(context.host, data.path.partition(",")[0])
     if mount is None:
         raise Undetermined(Message("{path} is on no mount of {source}", path=data.path, source=MOUNTINFO), MOUNTINFO)
     expected, evidence = Message("a local SSD"), Evidence(MOUNTINFO, mount.line)
@@ -107,21 +104,16 @@ def data_storage(context: Context) -> Iterable[Reading]:
     source = f"/sys/block/{disk}/queue/rotational"
     try:
         text = context.host.read(source).strip()
-    except NotRecorded:
-        raise
     except HostError as error:
         return [Reading(data.path, None, Evidence(source, str(error)), reason=host_error_text(error))]
     return [Reading(data.path, "rotating" if text == "1" else "local", Evidence(source, text), Literal(disk), expected)]
 
 
-def _mount_of(context: Context, path: str) -> Optional[Mount]:
-    """Return the mount that holds a path."""
-    text = context.host.read(MOUNTINFO)
-    while True:
-        found = mount_at(text, path)
-        if found is not None or path == "/":
-            return found
+def mount_of(host: Host, path: str) -> Optional[Mount]:
+    """Return the mount that holds a path, or will hold it once it is made; links on the way are followed."""
+    while path != "/" and not exists(host, path):
         path = posixpath.dirname(path)
+    return mount_holding(host.read(MOUNTINFO), realpath(host, path))
 
 
 def _disk_of(context: Context, mount: Mount) -> Optional[str]:

@@ -15,7 +15,6 @@ from envtune.host import exists
 from envtune.messages import N_, Literal, Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.containers.devices import require_devices
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.npu.devices import smi_output
 
 # What the dynamic loader prints, ld.so(8): `npu-smi: error while loading shared libraries: libdcmi.so: cannot open ...`
@@ -29,10 +28,7 @@ def mounted(
     """Part of the host's driver in a container that has an NPU: whether it exists; not applicable without an NPU."""
     require_devices(context)
     names = tuple(paths)
-    try:
-        found = next((path for path in names if exists(context.host, path)), None)
-    except NotRecorded as error:
-        raise older_collector(error) from None
+    found = next((path for path in names if exists(context.host, path)), None)
     shown = Message("missing") if found is None else Literal(found)
     return [Reading(found or names[0], found is not None, Evidence(enumerated(names)), shown, enumerated(names))]
 

@@ -11,12 +11,11 @@ from typing import Iterable, Iterator, Optional
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Message
 from envtune.model import Evidence, Reading
 from envtune.resources.containers.devices import require_devices
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.system.data_loader import usable_cpus
 from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_at
 
@@ -77,8 +76,6 @@ def memory_limit(host: Host) -> Optional[tuple[int, str]]:
     """Return the least memory limit of the own control group and those above in bytes, and its file; None without."""
     try:
         found = list(_limits(host))
-    except NotRecorded as error:
-        raise older_collector(error) from None
     except Missing:
         return None
     return min(found) if found else None

@@ -10,11 +10,11 @@ import posixpath
 from typing import Iterable
 
 from envtune.context import Context
-from envtune.context.registry import probe
+from envtune.context.registry import fact, probe
 from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host
 from envtune.messages import Literal, Message
-from envtune.model import Evidence, Reading
+from envtune.model import Evidence, Fact, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
 from envtune.resources.files.kernel import kernel_files, kernel_text
 
@@ -42,6 +42,14 @@ def offline(context: Context) -> Iterable[Reading]:
     subject = join_subjects(f"cpu{number}" for number in missing or present)
     shown = Message("{count} of {all} CPUs are offline", count=len(missing), all=len(present))
     return [Reading(subject, len(missing), evidence, shown)]
+
+
+@fact("smt")
+def fact_smt(context: Context) -> Fact:
+    """Return whether hyper-threads are on: `on`, `off`, or `none` on a CPU without them."""
+    path = f"{CPUS}/smt/control"
+    text = context.host.read(path).strip()
+    return Fact("smt", {"forceoff": "off", "notsupported": "none", "notimplemented": "none"}.get(text, text), path)
 
 
 def _threads_turned_off(host: Host) -> bool:

@@ -210,7 +210,7 @@ def judged(found: TorchNpu, bits: str) -> Optional[bool]:
 
 
 def _frontier(points: Iterable[Position], down: bool) -> list[Position]:
-    """Return the points nearest to the version: those that no other point lies between."""
+    """Return the points nearest to the version: the highest below it, or with `down` the lowest above it."""
     every = list(points)
     if down:
         return [p for p in every if not any(q != p and _reaches(p, q) for q in every)]

@@ -78,6 +78,10 @@ def comment(text: str) -> str:
     return "# " + visible(redact_text(" ".join(text.split())))
 
 
+def _about(name: str, said: Text) -> Text:
+    return Message("{subject}: {found}", subject=name, found=said)
+
+
 def _posix_escaped(unseen: str) -> str:
     """Return what ends a quoted word, adds these characters by their bytes, and goes on (printf(1p))."""
     octal = "".join(f"\\{byte:03o}" for byte in unseen.encode("utf-8", "surrogateescape"))
@@ -157,13 +161,13 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
     for setting in advice.settings:
         yield comment(setting.reason.to(lang))
         if setting.value is None:
-            yield comment(f"{setting.name}: {_NO_UNSET.to(lang)}")
+            yield comment(_about(setting.name, _NO_UNSET).to(lang))
         elif setting.name in LISTS:
-            yield comment(f"{setting.name}: {_for_the_image(setting).to(lang)}")
+            yield comment(_about(setting.name, _for_the_image(setting)).to(lang))
         elif "\n" in setting.value or "\r" in setting.value:
-            yield comment(f"{setting.name}: {_NO_LINES.to(lang)}")
+            yield comment(_about(setting.name, _NO_LINES).to(lang))
         elif visible_lines(setting.value) != setting.value:
-            yield comment(f"{setting.name}: {_UNSEEN.to(lang)}")
+            yield comment(_about(setting.name, _UNSEEN).to(lang))
         else:
             yield f"{setting.name}={setting.value}"
 
@@ -249,7 +253,7 @@ def _notes(advice: Advice, lang: str) -> Iterator[str]:
         )
         yield comment(unknown.to(lang))
     for row in advice.unchanged:
-        yield comment(f"{row.name}={row.value}: {row.reason.to(lang)}")
+        yield comment(_about(f"{row.name}={row.value}", row.reason).to(lang))
 
 
 FORMATS: Mapping[str, Callable[[Advice, str], Iterator[str]]] = {

@@ -1,7 +1,7 @@
 """Files of the kernel below /proc and /sys: one value each, or a choice such as `always [madvise] never`.
 
-A kernel that lacks a file lacks the feature: what is not there needs no setting. A snapshot of an older envtune does
-not hold every file that checks read today: these checks do not apply to it, so that it says what it said before.
+What is not there needs no setting: the kernel lacks the feature. Of a recorded host a file that was not recorded is
+unknown, and no statement about its kernel.
 """
 
 from __future__ import annotations
@@ -11,34 +11,28 @@ from typing import Annotated, Iterable
 
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded
+from envtune.errors import HostError, Missing, NotApplicable, host_error_text
 from envtune.host import Host
-from envtune.messages import N_, Message
+from envtune.messages import N_
 from envtune.model import Reading
 from envtune.resources.files.value import reading, unreadable
 
-OLDER_SNAPSHOT = Message("not in the snapshot, which an older envtune took: take it again")
 _CHOSEN = re.compile(r"\[([^\]\s]+)\]")
 
 
 def kernel_text(host: Host, path: str) -> str:
-    """Return what a file of the kernel holds; NotApplicable where this kernel has none."""
+    """Return what a file of the kernel holds; NotApplicable where there is none."""
     try:
         return host.read(path)
-    except Missing:
-        raise NotApplicable(Message("this kernel has no {path}", path=path), path) from None
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, path) from None
+    except Missing as error:
+        raise NotApplicable(host_error_text(error), path) from None
 
 
 def kernel_files(host: Host, pattern: str) -> tuple[str, ...]:
     """Return the files of the kernel that match a pattern; NotApplicable where none does."""
-    try:
-        found = host.glob(pattern)
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, pattern) from None
+    found = host.glob(pattern)
     if not found:
-        raise NotApplicable(Message("this kernel has no {path}", path=pattern), pattern)
+        raise NotApplicable(host_error_text(Missing(pattern)), pattern)
     return found
 
 
@@ -50,7 +44,7 @@ def setting(
 ) -> Iterable[Reading]:
     """Kernel setting in a file: of `always [madvise] never` the choice in brackets, else the whole text.
 
-    Not applicable where this kernel has no such file.
+    Not applicable where there is no such file.
     """
     host = context.host
     if not re.search(r"[*?\[]", path):

@@ -155,7 +155,10 @@ def _host_addresses(host: Host, family: int) -> Intervals:
 
 
 def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
-    """Return the hosts of HCCL_WHITELIST_FILE (facts D7: JSON, host_ip) when HCCL_WHITELIST_DISABLE is 0."""
+    """Return the hosts of HCCL_WHITELIST_FILE (JSON, host_ip) when HCCL_WHITELIST_DISABLE is 0.
+
+    Source: hicann/hccl docs/zh/user_guide/hccl_env.
+    """
     path = variables.get("HCCL_WHITELIST_FILE", "")
     if variables.get("HCCL_WHITELIST_DISABLE") != "0" or not path.startswith("/"):
         return ()
@@ -189,7 +192,10 @@ def _with_family(interface: Interface, family: int) -> Interface:
 
 
 def _named_by_job(context: Context, facing: Sequence[Interface], hccl: bool) -> list[Interface]:
-    """Return the job's interfaces: HCCL_IF_IP before HCCL_SOCKET_IFNAME (facts D7); for MASTER_PORT, MASTER_ADDR's."""
+    """Return the job's interfaces: HCCL_IF_IP before HCCL_SOCKET_IFNAME; for MASTER_PORT, MASTER_ADDR's.
+
+    Source: hicann/hccl docs/zh/user_guide/hccl_env (HCCL_IF_IP has precedence).
+    """
     try:
         variables = context.target.variables()
         known = master_address(context)

@@ -1,13 +1,13 @@
 """Which of several OpenCV distributions to keep: they all install the package cv2, each over the other's files.
 
-Kept is what the job gets most of its functions from: the recommended 3.4.10 where it is there (porting guide 003:1466),
-then the version that is imported now, then the variant with the contributed modules, then the one with windows.
+The order of preference: the recommended 3.4.10 (porting guide 003:1466), the version that is imported now, a variant
+with the contributed modules (`contrib`), a variant with windows (not `headless`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import action
@@ -30,14 +30,8 @@ def install_opencv(context: Context, findings: Sequence[Finding], *, options: Fi
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
     """Yield one installation for each directory that holds several."""
-    rows = [row for name in OPENCV for row in every(context, name)]
     ids = tuple(dict.fromkeys(f.id for f in findings))
-    if not any(len({row.name for row in rows if row.entry == entry}) > 1 for entry in {row.entry for row in rows}):
-        raise Skipped(Message("no directory has more than one OpenCV package any more"))
-    for entry in dict.fromkeys(row.entry for row in rows):
-        here = tuple(row for row in rows if row.entry == entry)
-        if len({row.name for row in here}) < 2:
-            continue
+    for entry, here in _shared_directories(context).items():
         imported = _imported_version(context, entry)
         keep = best(here, imported)
         requirement = f"{keep.name}=={keep.version}"
@@ -57,6 +51,17 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
             note=_note(dropped, keep),
             versions=_versions(here, keep, imported),
         )
+
+
+def _shared_directories(context: Context) -> Mapping[str, tuple[Distribution, ...]]:
+    """Return the directories with more than one OpenCV package, and these; raises Skipped where there is none."""
+    found: dict[str, tuple[Distribution, ...]] = {}
+    for row in (row for name in OPENCV for row in every(context, name)):
+        found[row.entry] = (*found.get(row.entry, ()), row)
+    shared = {entry: rows for entry, rows in found.items() if len({row.name for row in rows}) > 1}
+    if not shared:
+        raise Skipped(Message("no directory has more than one OpenCV package any more"))
+    return shared
 
 
 def best(rows: Sequence[Distribution], imported: str) -> Distribution:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Annotated, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Annotated, Iterable, Iterator, NamedTuple, Optional, Sequence
 
 from envtune.collector.paths import on_path
 from envtune.collector.python.distributions import normal_name
@@ -20,34 +20,22 @@ from envtune.messages import N_, Message, Text, clauses, enumerated
 from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.ranges import checked_int
 from envtune.resources.images.build_requirements import header_folders
-from envtune.resources.images.pillow import NATIVE, SIMD, Imported, best_variant, cpu_flags, imported_pillow
+from envtune.resources.images.pillow import (
+    NATIVE,
+    RELEASES,
+    SIMD,
+    Imported,
+    best_variant,
+    cpu_flags,
+    fits,
+    imported_pillow,
+    no_release,
+)
 from envtune.resources.python.distributions import environment, every, interpreter, locate
 from envtune.resources.python.install import Installation, binary, replacements, sources
 from envtune.resources.python.metadata import metadata_file
 from envtune.resources.python.site import is_own, main_entry, user_site
 
-# Pillow that pillow-simd was made from -> oldest and newest Python of that Pillow
-RELEASES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
-    "9.5.0": ((3, 7), (3, 11)),
-    "9.4.0": ((3, 7), (3, 11)),
-    "9.3.0": ((3, 7), (3, 11)),
-    "9.2.0": ((3, 7), (3, 10)),
-    "9.1.1": ((3, 7), (3, 10)),
-    "9.0.0": ((3, 7), (3, 10)),
-    "8.4.0": ((3, 6), (3, 10)),
-    "8.3.2": ((3, 6), (3, 10)),
-    "8.2.0": ((3, 6), (3, 9)),
-    "8.1.2": ((3, 6), (3, 9)),
-    "8.0.1": ((3, 6), (3, 9)),
-    "7.2.0": ((3, 5), (3, 8)),
-    "7.1.2": ((3, 5), (3, 8)),
-    "7.0.0": ((3, 5), (3, 8)),
-    "6.2.2": ((3, 5), (3, 8)),
-    "6.1.0": ((3, 5), (3, 7)),
-    "6.0.0": ((3, 5), (3, 7)),
-    "5.4.1": ((3, 4), (3, 7)),
-    "5.3.0": ((3, 4), (3, 7)),
-}
 # Runs the vector code, which an import alone does not: on a CPU without it the process dies here, not in the job.
 SMOKE = (
     "from PIL import Image; "
@@ -172,17 +160,9 @@ def nearest(version: str, python: str, known: Iterable[str]) -> str:
 
     The same minor release, else the newest before it, else the oldest after it.
     """
-    own = _numbers(python)[:2]
-    fitting = sorted(
-        (base for base in known if base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]), key=_numbers
-    )
+    fitting = sorted((base for base in known if fits(python, base)), key=_numbers)
     if not fitting:
-        raise Skipped(
-            Message(
-                "pillow-simd has no release for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)",
-                python=python,
-            )
-        )
+        raise Skipped(no_release(python))
     wanted = _numbers(version)
     same = [base for base in fitting if _numbers(base)[:2] == wanted[:2]]
     before = [base for base in fitting if _numbers(base) <= wanted]

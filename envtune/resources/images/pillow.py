@@ -8,7 +8,7 @@ guide 003:1431-1454).
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional
+from typing import Iterable, Mapping, Optional
 
 from envtune.collector.sources.images import RECORDED_PILLOW_FILES
 from envtune.context import Context
@@ -19,13 +19,35 @@ from envtune.messages import Literal, Message, Text, enumerated, in_context
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
 from envtune.records import NamedTuple
-from envtune.resources.python.distributions import Distribution, absent, every, locate
+from envtune.resources.python.distributions import Distribution, absent, every, interpreter, locate
 
 NATIVE = "pillow"
 SIMD = "pillow-simd"
 BROKEN = "broken"
 # The instruction sets pillow-simd is built for, the best first; the guide's decision table, 003:1446-1454.
 VARIANTS = (("avx2", "AVX2"), ("sse4_1", "SSE4"))
+# Pillow that pillow-simd was made from -> oldest and newest Python of that Pillow
+RELEASES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "9.5.0": ((3, 7), (3, 11)),
+    "9.4.0": ((3, 7), (3, 11)),
+    "9.3.0": ((3, 7), (3, 11)),
+    "9.2.0": ((3, 7), (3, 10)),
+    "9.1.1": ((3, 7), (3, 10)),
+    "9.0.0": ((3, 7), (3, 10)),
+    "8.4.0": ((3, 6), (3, 10)),
+    "8.3.2": ((3, 6), (3, 10)),
+    "8.2.0": ((3, 6), (3, 9)),
+    "8.1.2": ((3, 6), (3, 9)),
+    "8.0.1": ((3, 6), (3, 9)),
+    "7.2.0": ((3, 5), (3, 8)),
+    "7.1.2": ((3, 5), (3, 8)),
+    "7.0.0": ((3, 5), (3, 8)),
+    "6.2.2": ((3, 5), (3, 8)),
+    "6.1.0": ((3, 5), (3, 7)),
+    "6.0.0": ((3, 5), (3, 7)),
+    "5.4.1": ((3, 4), (3, 7)),
+    "5.3.0": ((3, 4), (3, 7)),
+}
 
 
 class Imported(NamedTuple):
@@ -99,7 +121,23 @@ def imported(context: Context) -> Iterable[Reading]:
             Message("the CPU has neither AVX2 nor SSE4.1 (/proc/cpuinfo): use native pillow"),
             "/proc/cpuinfo",
         )
+    python = interpreter(context).version
+    if found.kind == NATIVE and not any(fits(python, base) for base in RELEASES):
+        raise NotApplicable(no_release(python), found.path)
     yield Reading("PIL", found.kind, Evidence(found.path, found.words()), shown=_shown(found))
+
+
+def no_release(python: str) -> Message:
+    """Say that no pillow-simd was released for this Python."""
+    return Message(
+        "pillow-simd has no release for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)", python=python
+    )
+
+
+def fits(python: str, base: str) -> bool:
+    """Return whether the pillow-simd made from Pillow `base` is for that Python; an unknown release is taken to be."""
+    own = tuple(checked_int(part) for part in python.split(".")[:2] if part.isdecimal())
+    return base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]
 
 
 def _shown(found: Imported) -> Text:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Iterable, Iterator
 
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
-from envtune.host import Host
+from envtune.host import disk_of
 from envtune.messages import Message
-from envtune.model import Disk, Evidence, FileStat, Reading
+from envtune.model import Evidence, FileStat, Reading
 from envtune.ranges import whole_number
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
@@ -37,7 +37,6 @@ def log_directories(context: Context) -> dict[str, str]:
 
 
 @probe("logs.readable")
-@unless_older
 def readable(context: Context) -> Iterable[Reading]:
     """Directories of host logs: whether this user can read each; not applicable before the first run.
 
@@ -67,14 +66,13 @@ def _readable(context: Context) -> Iterator[Reading]:
 
 
 def _may_read(context: Context, found: FileStat) -> bool:
-    """Return whether this user may list the directory; a group may be one of his, and counts as such."""
+    """Return whether this user may list the directory; any group may be one of the user's, and counts as such."""
     if context.host.euid in (0, found.uid):
         return True
     return bool(found.mode & 0o055)
 
 
 @probe("logs.volume", unit="%")
-@unless_older
 def volume(context: Context) -> Iterable[Reading]:
     """Size that the logs of one run may reach, in percent of the free space: files of 20 MB, a process per NPU.
 
@@ -87,7 +85,7 @@ def volume(context: Context) -> Iterable[Reading]:
     files = count if count is not None and 1 <= count <= MOST_FILES else DEFAULT_FILES
     processes = whole_number(context.facts.value("npu_count") or "") or 1
     name, path = next(iter(log_directories(context).items()))
-    disk = _disk(context.host, path)
+    disk = disk_of(context.host, path)
     most = files * FILE_SIZE * processes
     shown = Message(
         "up to {most} GB of logs ({files} files of {processes} processes), {free} GB free at {path}",
@@ -102,11 +100,28 @@ def volume(context: Context) -> Iterable[Reading]:
     return [Reading(name, percent, Evidence(disk.path, f"{COUNT}={text or DEFAULT_FILES}"), shown, expected)]
 
 
-def _disk(host: Host, path: str) -> Disk:
-    """Return the file system that holds `path`, or will hold it once the job has made it."""
+@probe("logs.size", unit="%")
+def size(context: Context) -> Iterable[Reading]:
+    """Size of the job's host logs that are there already, in percent of the free space of their file system.
+
+    At most 4096 names below the directory are looked at, on its own file system. Source: as for `logs.readable`.
+    """
+    if runs_elsewhere(context):
+        raise Undetermined(ELSEWHERE, context.target.environment.description)
+    name, path = next(iter(log_directories(context).items()))
     try:
-        return host.disk(path)
+        found = re.match(r"bytes:(\d{1,18}) files:(\d{1,9}) (\w+)", context.host.tree_size(path))
     except Missing:
-        if path == "/":
-            raise
-        return _disk(host, posixpath.dirname(path))
+        raise NotApplicable(Message("nothing has been logged yet"), path) from None
+    if found is None:
+        raise Undetermined(Message("{path}: its size is unknown", path=path), path)
+    whole, free = found[3] == "complete", disk_of(context.host, path).free
+    used, files = int(found[1]), int(found[2])
+    percent = 1000 if free <= 0 else used * 100 // free
+    fields = {"used": round(used / 1e9, 1), "files": files, "path": path, "free": round(free / 1e9, 1)}
+    evidence, expected = Evidence(path, found[0]), Message("less than is still free")
+    if not whole and percent <= 100:
+        reason = Message("{path} was looked at in part only: {used} GB in {files} files", **fields)
+        return [Reading(name, None, evidence, expected=expected, reason=reason)]
+    shown = Message("{used} GB in {files} files at {path}, {free} GB free", **fields)
+    return [Reading(name, percent, evidence, shown, expected)]

@@ -6,7 +6,6 @@ import re
 from typing import Iterable, Optional, Sequence
 
 from envtune.context import Context
-from envtune.context.older import unless_older
 from envtune.context.registry import probe
 from envtune.errors import NotApplicable
 from envtune.messages import Literal, Message
@@ -22,7 +21,6 @@ _NAME = re.compile(r"[\"']([\w:,]+)[\"']")
 
 
 @probe("network.backend")
-@unless_older
 def backend(context: Context) -> Iterable[Reading]:
     """Backend given with --dist-backend, else to init_process_group; unknown where the program chooses one.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -12,7 +12,7 @@ from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.messages import Message, Text, clauses, enumerated
 from envtune.model import Evidence, Reading, Source
 from envtune.ranges import decimal
-from envtune.records import expression
+from envtune.records import NamedTuple, expression
 from envtune.resources.npu.devices import ELSEWHERE, NODES, device_nodes, in_container, runs_elsewhere
 
 RT_VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
 def ids(context: Context) -> Iterable[Reading]:
     """Devices that the job names, in every variable or option that names some.
 
-    Sources: guide 003:40-43 (1, 2, 4 or 8 devices), 003:276 and 607 (`--device-list`); facts D7 (HCCL on one 910
+    Sources: guide 003:40-43 (1, 2, 4 or 8 devices), 003:276 and 607 (`--device-list`); HCCL user guide (on one 910
     server: 1, 2, 4 or 8 ranks, up to 4 of them all in 0-3 or all in 4-7); CANN environment variables
     (ASCEND_RT_VISIBLE_DEVICES: logic ids, commas without blanks, ends at the first invalid id); Ascend Docker Runtime
     (ASCEND_VISIBLE_DEVICES: numbers of /dev/davinciN, `0-2,4`, or names, `Ascend910-0`).

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Mapping, NamedTuple, Optional
+from typing import Mapping, Optional
 
 from envtune.collector.sources.job import ASSIGNED, OPTION_START, OPTION_VALUE, program_name
 from envtune.context import Context
 from envtune.errors import HostError
-from envtune.records import expression
+from envtune.records import NamedTuple, expression
 
 _VARIABLE = expression(r"\$(?:\{(\w+)\}|(\w+))")
 

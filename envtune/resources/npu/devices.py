@@ -26,7 +26,7 @@ TOOLKITS = ("ascend-toolkit", "nnae", "cann", "nnrt", "latest")  # below /usr/lo
 
 HUAWEI = "0x19e5"
 ACCELERATOR = "0x12"  # PCI base class "processing accelerators"; Huawei's network and storage functions are others
-# Source: facts D4 (lspci), PCI Device ID of `npu-smi info -t board`.
+# Source: published outputs of lspci, and PCI Device ID of `npu-smi info -t board`.
 MODELS: Mapping[str, str] = {"0xd801": "910A", "0xd802": "910B", "0xd803": "A3", "0xd500": "310P", "0xd100": "310"}
 TRAINING_FIRST = ("A3", "910B", "910A", "310P", "310")
 # Chip names of the first 910 generation: torch_npu's list of SoC versions, values 100-104 (NpuVariables.cpp).

@@ -13,10 +13,9 @@ from typing import Mapping, NamedTuple, Optional
 from envtune import intervals
 from envtune.collector.sources.npu import HCCN_CONF, HCCN_TOOL
 from envtune.context import Context
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, host_error_text
 from envtune.host import exists
 from envtune.messages import Message
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.npu.devices import device_nodes, in_container
 
 TOOL_SECONDS = 3.0  # for one question about one device; the driver answers in fractions of it
@@ -60,8 +59,6 @@ def _read_conf(context: Context) -> HccnConf:
         raise NotApplicable(Message("no NPU device node"), HCCN_CONF)
     try:
         text = context.host.read(HCCN_CONF)
-    except NotRecorded as error:
-        raise older_collector(error) from None
     except Missing:
         raise NotApplicable(Message("{path} does not exist", path=HCCN_CONF), HCCN_CONF) from None
     return HccnConf(parse_hccn_conf(text), text)
@@ -106,8 +103,6 @@ def ask_devices(context: Context, query: str, pattern: str) -> Mapping[int, Answ
         argv = (HCCN_TOOL, "-i", str(number), query, "-g")
         try:
             result = context.host.run(argv, timeout=TOOL_SECONDS)
-        except NotRecorded as error:
-            raise older_collector(error) from None
         except HostError as error:
             raise Undetermined(host_error_text(error), error.path) from None
         text = result.stdout + result.stderr
@@ -121,9 +116,5 @@ def ask_devices(context: Context, query: str, pattern: str) -> Mapping[int, Answ
 
 
 def _require_tool(context: Context) -> None:
-    try:
-        if exists(context.host, HCCN_TOOL):
-            return
-    except NotRecorded as error:
-        raise older_collector(error) from None
-    raise Undetermined(Message("{path} does not exist", path=HCCN_TOOL), HCCN_TOOL)
+    if not exists(context.host, HCCN_TOOL):
+        raise Undetermined(Message("{path} does not exist", path=HCCN_TOOL), HCCN_TOOL)

@@ -44,6 +44,8 @@ def smi_answer(context: Context) -> Iterable[Reading]:
     except TimedOut as error:
         shown = Message("no response within {seconds} s", seconds=int(SMI_TIMEOUT))
         return [Reading("npu-smi", "no answer", Evidence(error.path, str(error)), shown, expected)]
+    if output.failure is not None and output.failure.code == "library":  # it has not reached the driver
+        raise Undetermined(output.failure.meaning, output.source, output.text)
     answer = output.failure.meaning if output.failure is not None else Message("responds")
     return [Reading("npu-smi", "answers", Evidence(output.source, output.text), answer, expected)]
 
@@ -53,8 +55,8 @@ def devices(context: Context) -> Iterable[Reading]:
     """Health of every NPU, including those known only from a device node or the PCI bus.
 
     Source: guide 003:3010-3022 (restart the server and all NPUs when they fail to come up), 003:3299 (`npu-smi info`);
-    facts D4. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four normal,
-    minor, major and critical.
+    published outputs. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four
+    normal, minor, major and critical.
     """
     nodes = device_nodes(context)
     on_bus = _on_bus(context)

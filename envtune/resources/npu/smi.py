@@ -1,6 +1,6 @@
 """The output of `npu-smi info`, parsed by header names and column separators.
 
-Layouts seen (facts D4 and public listings): 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
+Layouts seen in published outputs: 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
 310 and 310P (`Chip Device`), 23.0-25.x on 910A and 910B, A3 (`Chip Phy-ID`, two chips per NPU, power `-`), 26.0 (wider,
 with `Process id in container`), 25.6 on 950 (`NPU ID` in a cell of its own). From 23.0 on there is a process table.
 An output that is truncated or wrapped is named in `incomplete`, never taken for a smaller host.

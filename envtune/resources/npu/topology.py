@@ -15,11 +15,10 @@ from typing import Iterable, Mapping, Optional
 from envtune.collector.sources.npu import INTERRUPT, TOPOLOGY
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined
 from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.ranges import cpu_numbers
-from envtune.resources.files.kernel import OLDER_SNAPSHOT
 from envtune.resources.npu.devices import PCI, SMI_TIMEOUT, complete_table
 
 _ROW = re.compile(r"(?m)^\s*(?:NPU|Phy-ID)\s*(\d{1,4})\s+(\S.*)$")
@@ -47,17 +46,12 @@ def _local_cpus(context: Context, address: str) -> tuple[int, ...]:
         return cpu_numbers(host.read(f"{folder}/local_cpulist"))
     except Missing:
         raise NotApplicable(Message("this kernel does not show NUMA nodes of devices"), folder) from None
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, f"{folder}/local_cpulist") from None
 
 
 def _listed(context: Context) -> Mapping[int, tuple[int, ...]]:
     """Return the CPUs as npu-smi lists them."""
     source = " ".join(TOPOLOGY)
-    try:
-        text = context.host.run(TOPOLOGY, timeout=SMI_TIMEOUT).stdout
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, source) from None
+    text = context.host.run(TOPOLOGY, timeout=SMI_TIMEOUT).stdout
     found = parse_topology(text)
     if not found:
         raise Undetermined(Message("neither the kernel nor npu-smi shows the NPUs' NUMA nodes"), source, text)
@@ -67,7 +61,7 @@ def _listed(context: Context) -> Mapping[int, tuple[int, ...]]:
 def parse_topology(text: str) -> Mapping[int, tuple[int, ...]]:
     """Return the column `CPU Affinity` of `npu-smi info -t topo` by NPU; empty for text without it.
 
-    One line follows each NPU's name where the output is of a single card.
+    A listing of a single card has no table but a line `CPU Affinity : 0-23`; its card counts as NPU 0.
     """
     if "CPU Affinity" not in text:
         return {}
@@ -97,10 +91,7 @@ def _first_list(words: list[str]) -> tuple[int, ...]:
 def interrupts(context: Context) -> Iterable[Reading]:
     """How many CPUs handle the interrupts with which work is sent to the NPUs (`sq_send_trigger_irq`)."""
     host = context.host
-    try:
-        paths = host.glob(INTERRUPT)
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, INTERRUPT) from None
+    paths = host.glob(INTERRUPT)
     if len(paths) < 2:
         raise NotApplicable(Message("fewer than two NPUs have an interrupt of this kind"), INTERRUPT)
     handled: Counter[str] = Counter()

@@ -18,7 +18,7 @@ from envtune.model import Evidence, Process, Reading
 from envtune.ranges import cpu_numbers
 from envtune.records import NamedTuple
 from envtune.resources.cpu.topology import allowed_cpus, cpu_text
-from envtune.resources.files.kernel import OLDER_SNAPSHOT, kernel_text
+from envtune.resources.files.kernel import kernel_text
 from envtune.resources.npu.topology import near_cpus
 
 LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
@@ -50,7 +50,7 @@ class Rank(NamedTuple):
 @probe("processes.far_from_npu")
 def far_from_npu(context: Context) -> Iterable[Reading]:
     """CPUs near its NPU that a process may use: how many."""
-    running = _ranks(context)
+    running = ranks(context)
     near = near_cpus(context)
     for rank in running:
         cpus = {cpu for node in rank.nodes for cpu in near.get(node, ())}
@@ -70,7 +70,7 @@ def far_from_npu(context: Context) -> Iterable[Reading]:
 def crowded(context: Context) -> Iterable[Reading]:
     """NPU processes that share the same CPUs, in percent of these CPUs (above 100, they take turns)."""
     groups: dict[tuple[int, ...], list[Rank]] = {}
-    for rank in _ranks(context):
+    for rank in ranks(context):
         if rank.reason is not None:
             yield _unknown(rank, rank.reason)
         else:
@@ -84,7 +84,7 @@ def crowded(context: Context) -> Iterable[Reading]:
 @probe("processes.swapped", unit="MB")
 def swapped(context: Context) -> Iterable[Reading]:
     """Memory of each process on an NPU that is in swap, in MB."""
-    for rank in _ranks(context):
+    for rank in ranks(context):
         found = re.search(r"(?m)^VmSwap:\s+(\d{1,15}) kB", rank.status)
         if found is None:
             yield _unknown(rank, Message("{path} has no line for {name}", path=rank.source, name="VmSwap"))
@@ -98,7 +98,7 @@ def swapped(context: Context) -> Iterable[Reading]:
 def unbound(context: Context) -> Iterable[Reading]:
     """Effect of CPU_AFFINITY_CONF on the processes on NPUs that have it: `bound`, or `as its parent`."""
     found = False
-    for rank in _ranks(context):
+    for rank in ranks(context):
         variables = process_environment(context.host, rank.process.pid).variables
         value = (variables or {}).get("CPU_AFFINITY_CONF", "")
         if not re.match(r"[12](,|$)", value):
@@ -116,8 +116,6 @@ def _bound(context: Context, rank: Rank, value: str) -> Reading:
     source = f"/proc/{rank.process.ppid}/status"
     try:
         parent = allowed_cpus(context.host.read(source))
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, source) from None
     except HostError as error:
         return _unknown(rank, host_error_text(error))
     if rank.reason is not None or not parent:
@@ -132,20 +130,27 @@ def _bound(context: Context, rank: Rank, value: str) -> Reading:
     return Reading(rank.subject, "as its parent" if same else "bound", _evidence(rank), shown)
 
 
-def _ranks(context: Context) -> Sequence[Rank]:
+def ranks(context: Context) -> Sequence[Rank]:
     """Return the processes that hold an NPU open, with --pid only that one; not applicable when there is none."""
     return context.cached(_find_ranks)
 
 
 def _find_ranks(context: Context) -> Sequence[Rank]:
     named = context.target.options.pid
-    rows = [row for row in context.host.processes() if row.devices and named in (None, row.pid)]
+    rows = [row for row in context.host.processes() if row.devices]
+    rows = [row for row in rows if row.pid == named] if named is not None else list(_without_workers(rows))
     if not rows:
         raise NotApplicable(Message("no visible process has an NPU device open"), "/proc/*/fd")
-    found = tuple(_rank(context, row) for row in rows[:LIMIT])
-    if all(rank.reason is OLDER_SNAPSHOT for rank in found):
-        raise NotApplicable(OLDER_SNAPSHOT, found[0].source)
-    return found
+    return tuple(_rank(context, row) for row in rows[:LIMIT])
+
+
+def _without_workers(rows: Sequence[Process]) -> Iterator[Process]:
+    """Yield the processes that opened their NPUs themselves: a data loader's worker has those of its parent by fork.
+
+    Sources: fork(2), open file descriptors; NVIDIA-NeMo/Megatron-Bridge#5984 (the same with the devices of GPUs).
+    """
+    devices = {row.pid: set(row.devices) for row in rows}
+    return (row for row in rows if not set(row.devices) <= devices.get(row.ppid, set()))
 
 
 def _rank(context: Context, row: Process) -> Rank:
@@ -153,11 +158,9 @@ def _rank(context: Context, row: Process) -> Rank:
     path = f"/proc/{row.pid}/status"
     try:
         status = context.host.read(path)
-    except NotRecorded:
-        return Rank(row, nodes, (), "", OLDER_SNAPSHOT)
     except Missing:
-        ended = Message("process {pid} has just ended", pid=row.pid) if context.host.live else OLDER_SNAPSHOT
-        return Rank(row, nodes, (), "", ended)
+        ended = Message("process {pid} has just ended", pid=row.pid)
+        return Rank(row, nodes, (), "", ended if context.host.live else host_error_text(NotRecorded(path)))
     except HostError as error:
         return Rank(row, nodes, (), "", host_error_text(error))
     cpus = allowed_cpus(status)

@@ -14,11 +14,10 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 from envtune.collector.sources.system import COUNTERS
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Missing, NotApplicable, NotRecorded
+from envtune.errors import Missing, NotApplicable
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
 from envtune.records import NamedTuple
-from envtune.resources.files.kernel import OLDER_SNAPSHOT, kernel_text
 
 # Groups that hold the jobs of several users.
 SHARED = ("", "user.slice", "system.slice", "machine.slice", "docker", "slurmstepd.scope", "kubepods", "burstable",
@@ -95,7 +94,7 @@ def _counters(context: Context, controller: str) -> tuple[Counters, ...]:
     pid = context.target.options.pid
     listing = f"/proc/{'self' if pid is None else pid}/cgroup"
     found: dict[str, Counters] = {}
-    for folder, group, name in _files(kernel_text(context.host, listing), controller):
+    for folder, group, name in _files(context.host.read(listing), controller):
         path = f"{folder}{group.rstrip('/')}/{name}"
         text = _read(context, path)
         if text is not None:
@@ -125,5 +124,3 @@ def _read(context: Context, path: str) -> Optional[str]:
         return context.host.read(path)
     except Missing:
         return None
-    except NotRecorded:
-        raise NotApplicable(OLDER_SNAPSHOT, path) from None

@@ -1,19 +1,45 @@
-"""The kernel's command line and its modules."""
+"""The kernel's command line and its modules. Source: kernel, Documentation/admin-guide/kernel-parameters.txt."""
 
 from __future__ import annotations
 
-from typing import Annotated, Iterable
+from typing import Annotated, Iterable, Pattern
 
 from envtune.context import Context
-from envtune.context.registry import probe
+from envtune.context.registry import fact, probe
 from envtune.errors import Missing, Undetermined
 from envtune.host import Host, exists
 from envtune.messages import N_, Message
-from envtune.model import Reading
+from envtune.model import Fact, Reading
+from envtune.records import expression
 from envtune.resources.files.value import missing, reading
 
 CMDLINE = "/proc/cmdline"
 MODULES = "/proc/modules"
+
+
+# Parameters about address translation for devices, and about protection against faults of CPUs.
+_IOMMU = expression(r"(?:(?:intel_|amd_)?iommu|iommu\.\w+|arm[-_]smmu(?:[-_]v3)?\.\w+)(?:=.*)?")
+_MITIGATIONS = expression(
+    r"(?:mitigations|nopti|pti|kpti|nospectre_\w+|spectre_\w+|spec_store_bypass_disable|ssbd|l1tf|mds|mmio_stale_data"
+    r"|tsx_async_abort|srbds|retbleed|gather_data_sampling|reg_file_data_sampling|nobp|spec_rstack_overflow)(?:=.*)?"
+)
+
+
+@fact("iommu")
+def fact_iommu(context: Context) -> Fact:
+    """Return the parameters of the kernel's command line for the IOMMU, such as `iommu.passthrough=1`; or `default`."""
+    return _given("iommu", context.host, _IOMMU)
+
+
+@fact("mitigations")
+def fact_mitigations(context: Context) -> Fact:
+    """Return the parameters of the kernel's command line that protect against faults of CPUs, or do not; `default`."""
+    return _given("mitigations", context.host, _MITIGATIONS)
+
+
+def _given(name: str, host: Host, pattern: Pattern[str]) -> Fact:
+    words = [word for word in host.read(CMDLINE).split() if pattern.fullmatch(word)]
+    return Fact(name, " ".join(words) or "default", CMDLINE)
 
 
 @probe("kernel.parameter")

@@ -43,6 +43,15 @@ def mount_at(text: str, path: str) -> Optional[Mount]:
     return found
 
 
+def mount_holding(text: str, path: str) -> Optional[Mount]:
+    """Return what is mounted at `path` or at the nearest directory above it; None where `text` shows nothing."""
+    while True:
+        mount = mount_at(text, path)
+        if mount is not None or path == "/":
+            return mount
+        path = posixpath.dirname(path)
+
+
 @probe("mount.type")
 def kind(context: Context, *, path: Annotated[str, N_("Mount point, such as `/data`.")]) -> Iterable[Reading]:
     """Type of the file system that is mounted at a path, such as `ext4` or `nfs4`; `missing` without one."""

@@ -12,12 +12,11 @@ from typing import Iterable, Optional
 from envtune import expect
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, host_error_text
-from envtune.host import Host
+from envtune.errors import HostError, NotApplicable, NotRecorded, host_error_text
+from envtune.host import Host, disk_of
 from envtune.messages import Literal, Message, Text
-from envtune.model import Disk, Evidence, Expectation, Reading
-from envtune.resources.files.kernel import OLDER_SNAPSHOT, kernel_text
-from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_at
+from envtune.model import Evidence, Expectation, Reading
+from envtune.resources.system.mounts import MOUNTINFO, mount_holding
 from envtune.resources.system.storage import output_directories
 
 # chrony, ntp and its successors, systemd-timesyncd (the kernel keeps 15 characters), linuxptp
@@ -29,21 +28,13 @@ FEW = 12
 @probe("system.output_mounts")
 def output_mounts(context: Context) -> Iterable[Reading]:
     """Mount of the file systems to which the job writes logs and caches: `ro` or `rw`."""
-    text = kernel_text(context.host, MOUNTINFO)
+    text = context.host.read(MOUNTINFO)  # every Linux has it: where it is missing, it was not recorded or is hidden
     for name, path in output_directories(context.target.variables()).items():
-        mount = _mount(text, posixpath.normpath(path))
+        mount = mount_holding(text, posixpath.normpath(path))
         if mount is not None:
             value = "ro" if "ro" in mount.options else "rw"
             shown = Message("{path}: {point} is mounted {value}", path=path, point=mount.point, value=value)
             yield Reading(name, value, Evidence(MOUNTINFO, mount.line), shown)
-
-
-def _mount(text: str, path: str) -> Optional[Mount]:
-    while True:
-        mount = mount_at(text, path)
-        if mount is not None or path == "/":
-            return mount
-        path = posixpath.dirname(path)
 
 
 @probe("system.output_inodes", unit="%")
@@ -55,11 +46,12 @@ def output_inodes(context: Context) -> Iterable[Reading]:
 
 def _inodes(host: Host, name: str, path: str) -> Reading:
     try:
-        disk = _disk(host, path)
+        disk = disk_of(host, path)
     except HostError as error:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
     if disk.inodes is None or disk.free_inodes is None:
-        raise NotApplicable(OLDER_SNAPSHOT, path)
+        lacking = NotRecorded(f"df -i {path}")
+        return Reading(name, None, Evidence(path), reason=host_error_text(lacking))
     if not disk.inodes:
         shown = Message("{path}: this file system has no fixed number of files", path=disk.path)
         return Reading(name, 100, Evidence(path), shown, _percent)
@@ -71,15 +63,6 @@ def _inodes(host: Host, name: str, path: str) -> Reading:
 
 def _percent(expectation: Expectation) -> Optional[Text]:
     return expect.describe(expectation, expect.in_unit("%"))
-
-
-def _disk(host: Host, path: str) -> Disk:
-    try:
-        return host.disk(path)
-    except Missing:
-        if path == "/":
-            raise
-        return _disk(host, posixpath.dirname(path))
 
 
 @probe("system.time_services")

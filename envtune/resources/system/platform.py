@@ -284,6 +284,8 @@ def transplant_os(
     known = context.facts["cann"]
     if known.value is None:
         raise Undetermined(known.reason or Message("the CANN version is unknown"), known.source)
+    if known.value == "none":
+        raise NotApplicable(Message("CANN is not installed"), known.source, known.value)
     if known.value.partition(".")[0] != cann:
         reason = Message("CANN is {value}; the list is for CANN {cann}", value=known.value, cann=cann)
         raise NotApplicable(reason, known.source, known.value)

@@ -11,7 +11,7 @@ from envtune.collector.sources.system import OUTPUT_VARIABLES
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, host_error_text
-from envtune.host import Host
+from envtune.host import Host, disk_of
 from envtune.messages import Literal, Message, Text
 from envtune.model import Disk, Evidence, Expectation, Reading
 from envtune.ranges import whole_number
@@ -116,18 +116,9 @@ def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
 def _space(host: Host, name: str, path: str) -> Reading:
     """Read the file system that holds `path`, or will hold it once the job has made it."""
     try:
-        return _free(name, _disk(host, posixpath.normpath(path)))
+        return _free(name, disk_of(host, posixpath.normpath(path)))
     except HostError as error:
         return Reading(name, None, Evidence(path, str(error)), reason=host_error_text(error))
-
-
-def _disk(host: Host, path: str) -> Disk:
-    try:
-        return host.disk(path)
-    except Missing:
-        if path == "/":
-            raise
-        return _disk(host, posixpath.dirname(path))
 
 
 def _free(name: str, disk: Disk) -> Reading:

@@ -13,10 +13,9 @@ from typing import Iterable, Optional
 from envtune.collector.sources.cann import ATB_VERSION, key_values
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Missing, NotApplicable, NotRecorded, Undetermined
+from envtune.errors import Missing, NotApplicable, Undetermined
 from envtune.messages import Literal, Message
 from envtune.model import Evidence, Reading
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.torch.requirements import cann_numbers
 
 HOME = "ATB_HOME_PATH"
@@ -41,8 +40,6 @@ def _version_file(context: Context) -> tuple[str, str]:
     for path in filter(None, (named, ATB_VERSION)):
         try:
             return path, context.host.read(path)
-        except NotRecorded as error:
-            raise older_collector(error) from None
         except Missing:
             continue
     raise NotApplicable(Message("ATB is not installed"), ATB_VERSION)

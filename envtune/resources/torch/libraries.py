@@ -14,7 +14,6 @@ from envtune.context.registry import probe
 from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, Undetermined, host_error_text
 from envtune.messages import N_, Message
 from envtune.model import Evidence, Reading
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.python.distributions import environment, interpreter
 from envtune.resources.torch.stack import release_numbers
 
@@ -93,12 +92,12 @@ def _of_file(context: Context, path: str, runtime: str) -> Optional[str]:
         return _word(context.host.runtime_versions(path), "provides", runtime)
     except Missing:
         return None
-    except NotRecorded as error:
+    except NotRecorded:
         try:
             context.host.stat(path)
         except HostError:
             return None
-        raise older_collector(error) from None
+        raise
     except HostError:
         return None
 

@@ -12,10 +12,9 @@ from typing import Iterable
 from envtune.collector.sources.python import BUNDLED_OPENMP
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import HostError, Missing, NotApplicable, NotRecorded, host_error_text
+from envtune.errors import HostError, Missing, NotApplicable, host_error_text
 from envtune.messages import Literal, Message, Text
 from envtune.model import Evidence, Reading
-from envtune.resources.files.recorded import older_collector
 from envtune.resources.npu.devices import runs_elsewhere
 from envtune.resources.python.distributions import environment
 
@@ -33,8 +32,6 @@ def preload(context: Context) -> Iterable[Reading]:
         evidence = Evidence(place, f"{PRELOAD}: {path}")
         try:
             kind = context.host.stat(path).kind
-        except NotRecorded as error:
-            raise older_collector(error) from None
         except Missing:
             yield Reading(f"{PRELOAD} {path}", False, evidence, Message("missing"), Message("a library"))
             continue
@@ -48,10 +45,7 @@ def preload(context: Context) -> Iterable[Reading]:
 def bundled_openmp(context: Context) -> Iterable[Reading]:
     """OpenMP runtimes of other wheels that are neither preloaded nor torch's; empty without any."""
     known = environment(context)
-    try:
-        found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]
-    except NotRecorded as error:
-        raise older_collector(error) from None
+    found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]
     others = [path for path in found if "/torch.libs/" not in path and "/torch/" not in path]
     if not others:
         raise NotApplicable(Message("no wheel brings an OpenMP runtime"), "; ".join(known.entries))

@@ -49,7 +49,7 @@ class Stage:
         self.shell: Sequence[str] = ("/bin/sh", "-c")
         self.command: Optional[Program] = None
         self.entry: Optional[Program] = None
-        self.later: list[Instruction] = []  # ONBUILD
+        self.triggers: list[Instruction] = []  # ONBUILD
         if parent is not None:
             self.variables = {name: row for name, row in parent.variables.items() if not row.is_argument}
             self.shell, self.command, self.entry = parent.shell, parent.command, parent.entry
@@ -69,13 +69,11 @@ def image_jobs(path: str, text: str) -> Jobs:
 
 
 def _stage_jobs(path: str, stage: Stage, name: str) -> Jobs:
-    rows = {name: row for name, row in stage.variables.items() if not row.is_argument and row.value is not None}
-    values: dict[str, Value] = {name: row.value for name, row in rows.items() if row.value is not None}
-    start = Start(values, {name: row.place for name, row in rows.items()})
+    set_here = {key: row for key, row in stage.variables.items() if not row.is_argument}
+    values: dict[str, Value] = {key: row.value for key, row in set_here.items() if row.value is not None}
+    start = Start(values, {key: set_here[key].place for key in values})
     program, line = _program(stage)
-    if not program:
-        return script_jobs(path, "", NoFiles(), start, name, stage.line, "/")
-    return script_jobs(path, program, NoFiles(), start, name, line, "/")
+    return script_jobs(path, program, NoFiles(), start, name, line if program else stage.line, "/")
 
 
 def _stages(path: str, text: str) -> list[Stage]:
@@ -87,9 +85,9 @@ def _stages(path: str, text: str) -> list[Stage]:
         if instruction.name == "FROM":
             stage = _begin(instruction, named, defaults)
             found.append(stage)
-            for later in stage.later:
-                _apply(later, stage, path)
-            stage.later = []
+            for trigger in stage.triggers:
+                _apply(trigger, stage, path)
+            stage.triggers = []
         elif stage is None:
             if instruction.name != "ARG":
                 reason = Message("{name} before the first FROM", name=instruction.name)
@@ -111,7 +109,7 @@ def _begin(instruction: Instruction, stages: dict[str, Stage], defaults: Mapping
     stage = Stage(instruction.line, parent)
     if parent is not None:
         parent.is_base = True
-        stage.later = list(parent.later)
+        stage.triggers = list(parent.triggers)
     stages[str(len({id(one) for one in stages.values()}))] = stage
     if named[2]:
         stage.name = f"stage {named[2]}"
@@ -148,7 +146,7 @@ def _apply_program(instruction: Instruction, stage: Stage) -> None:
         stage.entry, stage.command = Program(_words(instruction.rest) or instruction.rest, instruction.line), None
         stage.runs = True
     elif name == "ONBUILD":
-        stage.later.append(_triggered(instruction))
+        stage.triggers.append(_triggered(instruction))
 
 
 def _triggered(instruction: Instruction) -> Instruction:

@@ -43,7 +43,7 @@ def test_a_recorded_host_beside_another(hosts: Path) -> None:
     done = diff(hosts / "node2.json", hosts / "node4.json")
     assert done.exit_code == 1 and done.stderr == ""
     assert "  TASK_QUEUE_ENABLE      - 1\n                         + 2\n" in done.stdout
-    assert "           + failed: cpu5: powersave\n" in done.stdout
+    assert "           + failed (low): cpu5: powersave\n" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("different: 1 fact, 1 check; the same: ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from helpers.program import program
+from helpers.rows import sampled
 
 PLAIN = {"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm"}
 
@@ -21,7 +22,7 @@ PLAIN = {"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm"}
         (["--color", "auto"], {"FORCE_COLOR": "1"}, True),
     ],
 )
-@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("place", sampled(["before", "after"], 2))
 def test_who_wins(words: list[str], environ: dict[str, str], colours: bool, place: str) -> None:
     verb = ["explain", "CPU001"]
     line = [*words, *verb] if place == "before" else [*verb, *words]

@@ -74,6 +74,13 @@ def test_standard_input_on_a_terminal(tmp_path: Path) -> None:
     assert status == 0 and "reading standard input; end with Ctrl-D" in shown
 
 
+def test_an_interrupted_program_leaves_the_cursor_in_a_line_of_its_own(tmp_path: Path) -> None:
+    """A shell goes to a new line only where a program died of the signal; the terminal has shown `^C`."""
+    code = "import sys; sys.argv = ['envtune', *sys.argv[1:]]\nfrom envtune.cli import main\nmain()"
+    shown, status = on_a_terminal(code, "diagnose", "-", "--no-check", keys=b"step 1\x03", folder=tmp_path)
+    assert status == 130 and shown.endswith("\n") and "Traceback" not in shown
+
+
 @pytest.mark.slow
 def test_a_large_log_by_percent(tmp_path: Path) -> None:
     """What is shown grows, and the file's name stands before it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from typing import Any, Iterator, Mapping
@@ -66,7 +67,7 @@ def outcomes(id_: str, context: Context) -> list[tuple[str, str]]:
 def test_a_bound_process_shows_its_cpus(child: int) -> None:
     cpu = min(os.sched_getaffinity(0))
     os.sched_setaffinity(child, {cpu})
-    (rank,) = placement._ranks(on(Ranks({child: "/dev/davinci0"})))
+    (rank,) = placement.ranks(on(Ranks({child: "/dev/davinci0"})))
     assert rank.cpus == (cpu,) and rank.nodes == (0,)
 
 
@@ -86,6 +87,24 @@ def test_two_processes_bound_to_one_cpu(child: int) -> None:
 
 def test_memory_of_this_machine_is_not_in_swap(child: int) -> None:
     assert outcomes("PROC102", on(Ranks({child: "/dev/davinci0"}))) == [("pass", f"process {child}")]
+
+
+def test_a_process_that_may_lock_little_memory(child: int) -> None:
+    most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    resource.prlimit(child, resource.RLIMIT_MEMLOCK, (65536, most))
+    assert outcomes("PROC105", on(Ranks({child: "/dev/davinci0"}))) == [("fail", f"process {child}")]
+
+
+def test_a_forked_worker_is_not_taken_for_a_rank() -> None:
+    code = "import os; child = os.fork(); child and print(child, flush=True); os.read(0, 1)"
+    with subprocess.Popen([sys.executable, "-I", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as rank:
+        assert rank.stdout is not None
+        worker = int(rank.stdout.readline())
+        found = placement.ranks(on(Ranks({rank.pid: "/dev/davinci0", worker: "/dev/davinci0"})))
+        other = placement.ranks(on(Ranks({rank.pid: "/dev/davinci0", worker: "/dev/davinci1"})))
+        rank.communicate(b"\n\n")
+    assert [one.process.pid for one in found] == [rank.pid]
+    assert {one.process.pid for one in other} == {rank.pid, worker}
 
 
 @pytest.mark.parametrize("bound", [False, True])
@@ -120,7 +139,7 @@ def test_one_change_of_a_recorded_host(id_: str, files: Mapping[str, str], outco
     assert finding.outcome.value == outcome
 
 
-def test_they_do_not_apply_to_a_snapshot_of_an_older_envtune() -> None:
+def test_they_are_unknown_where_the_snapshot_lacks_what_they_read() -> None:
     host = example_host({"like": "npu-910b-bound", "files": {"/proc/4242/status": None}}, shared_host)
     told = {
         (finding.outcome.value, finding.reason.en)
@@ -128,7 +147,7 @@ def test_they_do_not_apply_to_a_snapshot_of_an_older_envtune() -> None:
         for finding in examine(CHECKS[id_], open_context(host, TargetOptions()))
         if finding.reason is not None
     }
-    assert told == {("notapplicable", "not in the snapshot, which an older envtune took: take it again")}
+    assert told == {("unknown", "/proc/4242/status is not in the snapshot")}
 
 
 @pytest.mark.parametrize(

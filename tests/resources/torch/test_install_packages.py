@@ -132,3 +132,36 @@ def test_the_overwritten_package_is_whole_again_and_undone(
     assert not [path for path in stack.files() if path.endswith(f"/{module}/more.py")]
     assert fixing.undo(run, str(stack.state)) == []
     assert stack.files() == before
+
+
+@pytest.mark.parametrize("wheel", ["0.20.1", "0.20.1+cpu"])
+def test_the_torchvision_of_another_torch_is_replaced_and_undone(stack: Stack, wheel: str) -> None:
+    def files(who: str) -> dict[str, str]:
+        return {"torchvision/__init__.py": f"import torch\nwho = {who!r}\n", f"torchvision/only_{who}.py": ""}
+
+    other = make_wheel(stack.given, "torchvision", "0.21.0", files("other"), "Requires-Dist: torch==2.6.0\n")
+    stack.pip("install", "--no-index", "--no-deps", str(other))
+    make_wheel(stack.index, "torchvision", wheel, files("wanted"), "Requires-Dist: torch (==2.5.1)\n")
+    make_wheel(stack.index, "torchvision", "0.22.0", files("newest"), "Requires-Dist: torch==2.7.0\n")
+    before = stack.files()
+    assert stack.told("PY108") == {"torchvision": "fail"}
+    run, changes = stack.fix("PY108")
+    assert [(change.before, change.after) for change in changes] == [("torchvision 0.21.0", "torchvision==0.20.1")]
+    assert stack.told("PY108") == {"torchvision": "pass"}
+    assert stack.value("import torchvision; print(torchvision.who)") == "wanted"
+    assert not [path for path in stack.files() if path.endswith("/only_other.py")]
+    assert fixing.undo(run, str(stack.state)) == []
+    assert stack.files() == before
+
+
+def test_a_torchvision_that_cannot_be_imported_leaves_the_one_before(stack: Stack) -> None:
+    other = make_wheel(
+        stack.given, "torchvision", "0.21.0", {"torchvision/__init__.py": ""}, "Requires-Dist: torch==2.6.0\n"
+    )
+    stack.pip("install", "--no-index", "--no-deps", str(other))
+    make_wheel(stack.index, "torchvision", "0.20.1", {"torchvision/__init__.py": "raise ImportError('_C.so')\n"})
+    before = stack.files()
+    plan = fixing.plan(stack.job(), "PY108", options=FixOptions(wheels=str(stack.index)))
+    _, results = fixing.apply(plan, str(stack.state))
+    assert {result["status"] for result in results.values()} == {"failed"}
+    assert stack.files() == before

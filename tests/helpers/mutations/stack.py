@@ -1,4 +1,4 @@
-"""One recorded fact of a host with an NPU network, a rank table or a container changes: exactly its checks flip.
+"""Changes of hosts with an NPU network, a rank table or a container.
 
 Each row is (host, what is laid over it first, what then changes, the ids that flip).
 """
@@ -6,13 +6,10 @@ Each row is (host, what is laid over it first, what then changes, the ids that f
 from __future__ import annotations
 
 import json
-from typing import Any, Iterator, Mapping
-
-import pytest
-from helpers.examples import shared_host
-from helpers.recorded import flipped, host_data, judge
+from typing import Any, Mapping
 
 from envtune.collector.sources.npu import HCCN_CONF, HCCN_TOOL
+from helpers.examples import shared_host
 
 B, C = "910b-openeuler2203-cann82", "container-without-driver"
 SITE = "/usr/local/python3.10.13/lib/python3.10/site-packages"
@@ -167,27 +164,3 @@ ROWS: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]] = [
         "ENV111 PY111",
     ),
 ]
-
-
-def laid(data: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """The host with the change laid over it."""
-    merged = {
-        key: {**data.get(key, {}), **value} if isinstance(value, Mapping) else value for key, value in change.items()
-    }
-    return {**data, **merged}
-
-
-def rows() -> Iterator[Any]:
-    seen: set[str] = set()
-    for host, what, base, change, ids in ROWS:
-        family = ids[:3]
-        yield pytest.param(host, base, change, ids, id=what, marks=pytest.mark.slow if family in seen else ())
-        seen.add(family)
-
-
-@pytest.mark.parametrize(("name", "base", "change", "ids"), list(rows()))
-def test_one_change_flips_exactly_its_checks(
-    name: str, base: Mapping[str, Any], change: Mapping[str, Any], ids: str
-) -> None:
-    before = laid(host_data(name), base)
-    assert flipped(judge(before), judge(laid(before, change))) == set(ids.split())
