@@ -90,8 +90,7 @@ said["again"] = [f.outcome.value for f in fixing.find(context(), "PROC001")]
 deaf = orphan(deaf=True)
 made = plan()
 operation = dict(made.changes[0].operations[0], grace=0.3)
-from dataclasses import replace
-made = replace(made, changes=(made.changes[0]._replace(operations=(operation,)),))
+made = made._replace(changes=(made.changes[0]._replace(operations=(operation,)),))
 said["deaf"] = [r["status"] for r in fixing.apply(made, state)[1].values()] + [alive(deaf)]
 
 two = orphan()
