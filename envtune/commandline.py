@@ -22,6 +22,7 @@ _PLAIN = expression(r"[\w@%+=:,./][\w@%+=:,./ -]*")
 _OWN = expression(r"(sudo )?envtune(?= |$)")
 # Where sudo looks on every distribution; the secure_path of openEuler and RHEL leaves /usr/local out.
 _PATH_OF_SUDO = "/usr/sbin:/usr/bin:/sbin:/bin"
+_BEGINNING = 1024  # bytes of a program: no archive goes that far without a zero byte
 is_program = False  # envtune was started as a program, as sys.argv says, and not called within another one
 
 
@@ -76,8 +77,8 @@ def for_this_host(command: str, same_user: bool = False) -> str:
     the last one is envtune's.
     """
     first, joint, own = command.rpartition(" && ")
-    found = _OWN.match(own)
-    if found is None or not is_program:
+    found = _OWN.match(own) if is_program and "envtune" in own else None
+    if found is None:
         return command
     sudo = found[1] or ("sudo " if same_user and os.geteuid() == 0 and "SUDO_UID" in os.environ else "")
     named = shutil.which("envtune", path=_PATH_OF_SUDO if sudo else None)
@@ -97,6 +98,11 @@ def own_program() -> list[str]:
 
 
 def _is_archive(path: str) -> bool:
+    """Return whether the program is the one file: a line for the kernel and an archive, and no script of text."""
+    with open(path, "rb") as file:
+        is_text = b"\0" not in file.read(_BEGINNING)
+    if is_text:
+        return False
     import zipfile
 
     return zipfile.is_zipfile(path)

@@ -23,14 +23,14 @@ REFUSED = N_("envtune fix cannot do it: {reason}")
 MAX_SUBJECTS = 6  # of one finding, for which lines are shown
 _FIELD = expression(r"\{([a-z_]+)\}")
 _SUBJECTS = (
-    ("device", expression(r"npu(\d{1,4})(?:\b.*)?")),
-    ("pci", expression(r"pci ([0-9a-fA-F:.]+)")),
-    ("pid", expression(r"process (\d{1,10})")),
-    ("port", expression(r"port (\d{1,5})")),
+    ("device", "npu", expression(r"npu(\d{1,4})(?:\b.*)?")),
+    ("pci", "pci ", expression(r"pci ([0-9a-fA-F:.]+)")),
+    ("pid", "process ", expression(r"process (\d{1,10})")),
+    ("port", "port ", expression(r"port (\d{1,5})")),
 )
 _PYTHON = expression(r"(?<![\w./-])python3(?= -[cm] )")
 _MEANS_PYTHON3 = ("torch.interpreter", "python.pip_command")  # there the question is what `python3` means
-_OF_A_SHELL = expression(r"(?:export|unset|source) ")
+_OF_A_SHELL = ("export ", "unset ", "source ")
 _FIX = expression(r"envtune\S* fix (\S+)")
 _ENVTUNE = expression(r"(?<![\w/.-])envtune (?:fix|check) ")
 
@@ -47,7 +47,7 @@ def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tu
 
 def devices(subject: str) -> tuple[str, ...]:
     """Return the numbers of the NPUs that a subject names."""
-    pattern = dict(_SUBJECTS)["device"]
+    _, _, pattern = _SUBJECTS[0]
     return tuple(found[1] for found in map(pattern.fullmatch, single_subjects(subject)) if found is not None)
 
 
@@ -81,7 +81,7 @@ def is_refusal(text: Text) -> bool:
 def _is_fix(command: Command, check: str) -> bool:
     """Return whether the line runs `envtune fix` with nothing that the plan of a report does not know (--peer)."""
     line = command.line if isinstance(command.line, str) else ""
-    return "--peer" not in line and check in _FIX.findall(line)
+    return " fix " in line and "--peer" not in line and check in _FIX.findall(line)
 
 
 def _is_met(command: Command, reason: Text) -> bool:
@@ -94,7 +94,7 @@ def _filled(check: Check, context: Context, reading: Reading) -> Iterator[Comman
     known = _fields(check, context, reading)
     for kind, text in _templates(check, context):
         assert isinstance(text, str)
-        if all(name in known for name in _FIELD.findall(text)):
+        if "{" not in text or all(name in known for name in _FIELD.findall(text)):
             try:
                 text = _pip_first(context) + text if "{pip}" in text else text
                 yield Command(kind, _line(check, context, text, known))
@@ -104,10 +104,13 @@ def _filled(check: Check, context: Context, reading: Reading) -> Iterator[Comman
 
 def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -> str:
     """Return a line with its fields filled in, for the job's Python. Raises WithheldError."""
-    if check.probe not in _MEANS_PYTHON3 and "python" in known:
+    if "python3" in text and check.probe not in _MEANS_PYTHON3 and "python" in known:
         text = _PYTHON.sub("{python}", text)
-    filled = _FIELD.sub(lambda field: known["sudo"] if field[1] == "sudo" else quoted(known[field[1]]), text)
-    words = context.target.options._replace(peers=()).words if context.host.live and _ENVTUNE.search(text) else ()
+    filled = text
+    if "{" in text:
+        filled = _FIELD.sub(lambda field: known["sudo"] if field[1] == "sudo" else quoted(known[field[1]]), text)
+    is_for_the_job = context.host.live and "envtune " in text and _ENVTUNE.search(text)
+    words = context.target.options._replace(peers=()).words if is_for_the_job else ()
     return f"{filled} {line(words)}" if words else filled
 
 
@@ -119,8 +122,8 @@ def _templates(check: Check, context: Context) -> tuple[Command, ...]:
 
 def _fields(check: Check, context: Context, reading: Reading) -> dict[str, str]:
     fields = {"id": check.id, "subject": reading.subject}
-    for name, pattern in _SUBJECTS:
-        found = pattern.fullmatch(reading.subject)
+    for name, first, pattern in _SUBJECTS:
+        found = pattern.fullmatch(reading.subject) if reading.subject.startswith(first) else None
         if found is not None:
             fields[name] = found[1]
     python = context.target.python
@@ -161,7 +164,7 @@ def _for_the_job(command: Command, context: Context) -> Optional[Command]:
         text = for_this_host(command.line) if context.host.live else command.line
         command = command._replace(line=checked(text))
     options = context.target.options
-    if command.kind != "fix" or not isinstance(command.line, str) or not _OF_A_SHELL.match(command.line):
+    if command.kind != "fix" or not isinstance(command.line, str) or not command.line.startswith(_OF_A_SHELL):
         return command
     if options.pid is not None or context.target.environment.finished:
         return None

@@ -13,7 +13,7 @@ import os
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple
 
 from envtune import version
 from envtune.catalog import cache, layers
@@ -104,10 +104,17 @@ _opened: dict[str, Compiled] = {}  # by the stamp of its files: what a process o
 
 
 class _Caches(NamedTuple):
-    """The user's cache file, None where it cannot be used, and what the caches hold."""
+    """The user's cache file, None where it cannot be used, and the files to look into."""
 
     where: Optional[str]
-    found: Sequence[cache.Cached]
+    paths: Sequence[str]
+
+    def found(self) -> Iterator[cache.Cached]:
+        """Read one cache after the other: the first one is nearly always right, and each is a megabyte."""
+        for path in self.paths:
+            cached = cache.read(path)
+            if cached is not None:
+                yield cached
 
 
 def _caches(stack: Sequence[layers.Layer]) -> tuple[_Caches, Optional[Text]]:
@@ -119,8 +126,7 @@ def _caches(stack: Sequence[layers.Layer]) -> tuple[_Caches, Optional[Text]]:
         where = None
     made = [cache.cache_file(key, layer.directory) for layer in stack if layer.own]
     paths = [where, *(path for path in made if path is not None and layers.why_untrusted(path) is None)]
-    found = [cached for path in paths if path is not None for cached in [cache.read(path)] if cached is not None]
-    return _Caches(where, found), problem
+    return _Caches(where, [path for path in paths if path is not None]), problem
 
 
 def _through_cache(
@@ -128,12 +134,12 @@ def _through_cache(
 ) -> bytes:
     """Return the compiled form from the user's cache, from one that was made beforehand, or from the files."""
     stamp = "\n".join(file.stamp for file in (*files, *code))
-    for found in caches.found:
+    for found in caches.found():
         if found.stamp == stamp:
             return found.text
     contents, validated_by = ([(file, layers.content(file)) for file in some] for some in (files, code))
     digest = _digest([*contents, *validated_by])
-    text = next((found.text for found in caches.found if found.content == digest), None)
+    text = next((found.text for found in caches.found() if found.content == digest), None)
     if text is None:
         text = _compile(contents, validated_by, shipped)
     _write(caches, digest, [*files, *code], text)
@@ -159,7 +165,7 @@ def _own_layer(contents: _Contents, code: _Contents) -> bytes:
     """
     caches, _ = _caches([contents[0][0].layer])
     digest = _digest([*contents, *code])
-    text = next((found.text for found in caches.found if found.content == digest), None)
+    text = next((found.text for found in caches.found() if found.content == digest), None)
     if text is None:
         text = _compile(contents, code, None)
         _write(caches, digest, [file for file, _ in (*contents, *code)], text)

@@ -103,20 +103,28 @@ def finding_data_2(finding: Finding, lang: str) -> dict[str, Any]:
     data = finding_data(finding, lang)
     check = finding.check  # its own texts quote nothing, and hold no secret
     remedy = check.remedy.to(lang) if check.remedy is not None and finding.outcome is Outcome.FAIL else None
-    return {
-        **{key: data[key] for key in ("id", "name")},
+    made = {
+        "id": data["id"],
+        "name": data["name"],
         "title": check.title.to(lang),
-        **{key: data[key] for key in ("outcome", "severity")},
+        "outcome": data["outcome"],
+        "severity": data["severity"],
         "note": check.note,
         "needs_root": finding.needs_privilege,
-        **{key: data[key] for key in ("subject", "actual", "expected", "reason", "evidence")},
+        "subject": data["subject"],
+        "actual": data["actual"],
+        "expected": data["expected"],
+        "reason": data["reason"],
+        "evidence": data["evidence"],
         "remedy": remedy,
         "commands": [
             {"kind": row["kind"], "command": row["line"], "reason": row["reason"]} for row in data["commands"]
         ],
         "faq": data["faq"],
-        **({"waiver": data["waiver"]} if "waiver" in data else {}),
     }
+    if "waiver" in data:
+        made["waiver"] = data["waiver"]
+    return made
 
 
 def _target(target: Mapping[str, Source], lang: str) -> dict[str, str]:
@@ -136,7 +144,7 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "severity": finding.severity.value,
         "subject": redacted(finding.subject),
         "actual": _to(finding.actual, lang),
-        "expected": _to(finding.expected, lang),
+        "expected": _expected(finding, lang),
         "reason": _to(finding.reason, lang),
         "evidence": {"source": redacted(str(finding.evidence.source)), "text": redacted(finding.evidence.text)},
         "remedy": remedy_text(finding, lang),
@@ -144,6 +152,12 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
         "faq": list(finding.check.faq),
         **({} if finding.waiver is None else {"waiver": waiver_data(finding, finding.waiver)}),
     }
+
+
+def _expected(finding: Finding, lang: str) -> Optional[str]:
+    """Return what is expected; the catalogue's own words hold no secret, those about a site's value may."""
+    own = finding.check.expected
+    return own.to(lang) if own is not None and finding.expected is own else _to(finding.expected, lang)
 
 
 def waiver_data(finding: Finding, waiver: Waiver) -> Mapping[str, Any]:

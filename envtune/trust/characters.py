@@ -7,7 +7,7 @@ at all. Names of files and processes, log lines and recorded hosts may hold any 
 import json
 import re
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Callable
 
 # C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
@@ -105,19 +105,88 @@ def _add_indented(parts: Any, values: Any, data: Any, indent: str, line: str) ->
 
 
 def _alike_items(data: Any, line: str, indent: str) -> Any:
-    """Return the text of the items of a list of values, or of flat objects with the same keys; None for others."""
+    """Return the text of the items of a list of values, or of objects of few forms; None for others."""
     if _SCALARS.issuperset(map(type, data)):
         return _encode_list(line)(data)[1:-1]
-    keys = list(data[0]) if isinstance(data[0], dict) else []
+    try:
+        values, forms = _flat_values(data) or _all_values(data)
+    except _UnusualError:
+        return None
+    layouts = {form: (_layout(form, line, indent), _count(form)) for form in set(forms)}
+    texts = iter(_encode_lines(values)[1:-1].split("\n"))
+    items = (layout % tuple(islice(texts, count)) for layout, count in map(layouts.__getitem__, forms))
+    return ("," + line).join(items)
+
+
+def _flat_values(data: Any) -> Any:
+    """Return the values of flat objects with the same keys, and the form of each; None for others."""
+    keys = list(data[0]) if type(data[0]) is dict else []
     if set(map(type, keys)) != {str} or any(type(row) is not dict or list(row) != keys for row in data):
         return None
     values = list(chain.from_iterable(map(dict.values, data)))
-    if not _SCALARS.issuperset(map(type, values)):
-        return None
-    inner = line + indent
-    fields = ("," + inner).join(_key(key).replace("%", "%%") + "%s" for key in keys)
-    texts = iter(_encode_lines(values)[1:-1].split("\n"))
-    return ("," + line).join(map(f"{{{inner}{fields}{line}}}".__mod__, zip(*[texts] * len(keys))))
+    return (values, [(dict, *keys)] * len(data)) if _SCALARS.issuperset(map(type, values)) else None
+
+
+def _all_values(data: Any) -> Any:
+    """Return the values of all items, and the form of each; raises _UnusualError."""
+    values: Any = []
+    forms = [_add_values(values, item) for item in data]
+    return values, forms
+
+
+class _UnusualError(Exception):
+    """Data has another form than a report's: it is not an object, a key is no text, or it holds a long list."""
+
+
+def _add_values(values: Any, data: Any) -> Any:
+    """Add the values of an object or list and of what it holds, and return its form.
+
+    That is `dict` and its keys, each followed by the form of its value unless that is a single one; or `list` and, for
+    each item, its form or None.
+    """
+    is_object = type(data) is dict
+    if not is_object and (type(data) is not list or len(data) >= _LONG_LIST):
+        raise _UnusualError
+    form = [type(data)]
+    for key, value in data.items() if is_object else enumerate(data):
+        if is_object:
+            if type(key) is not str:
+                raise _UnusualError
+            form.append(key)
+        if type(value) in _SCALARS or not value:
+            values.append(value)
+            if not is_object:
+                form.append(None)
+        else:
+            form.append(_add_values(values, value))
+    return tuple(form)
+
+
+def _layout(form: Any, line: str, indent: str) -> str:
+    """Return the text of what has this form, with `%s` in place of each value."""
+    inner, is_object = line + indent, form[0] is dict
+    fields = []
+    for part in form[1:]:
+        if is_object and type(part) is str:
+            fields.append(_key(part).replace("%", "%%") + "%s")
+            continue
+        text = "%s" if part is None else _layout(part, inner, indent)
+        if is_object:
+            fields[-1] = fields[-1][:-2] + text
+        else:
+            fields.append(text)
+    if not fields:
+        return "{}" if is_object else "[]"
+    first, last = "{}" if is_object else "[]"
+    return first + inner + ("," + inner).join(fields) + line + last
+
+
+def _count(form: Any) -> int:
+    """Return how many values there are in what has this form."""
+    inner = sum(_count(part) for part in form if type(part) is tuple)
+    if form[0] is list:
+        return inner + form.count(None)
+    return inner + sum(type(part) is str for part in form) - sum(type(part) is tuple for part in form)
 
 
 @lru_cache(64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Iterable, Pattern
+from typing import Annotated, Iterable
 
 from envtune.context import Context
 from envtune.context.registry import fact, probe
@@ -10,7 +10,6 @@ from envtune.errors import Missing, Undetermined
 from envtune.host import Host, exists
 from envtune.messages import N_, Message
 from envtune.model import Fact, Reading
-from envtune.records import expression
 from envtune.resources.files.value import missing, reading
 
 CMDLINE = "/proc/cmdline"
@@ -18,28 +17,32 @@ MODULES = "/proc/modules"
 
 
 # Parameters about address translation for devices, and about protection against faults of CPUs.
-_IOMMU = expression(r"(?:(?:intel_|amd_)?iommu|iommu\.\w+|arm[-_]smmu(?:[-_]v3)?\.\w+)(?:=.*)?")
-_MITIGATIONS = expression(
-    r"(?:mitigations|nopti|pti|kpti|nospectre_\w+|spectre_\w+|spec_store_bypass_disable|ssbd|l1tf|mds|mmio_stale_data"
-    r"|tsx_async_abort|srbds|retbleed|gather_data_sampling|reg_file_data_sampling|nobp|spec_rstack_overflow)(?:=.*)?"
+_IOMMU = ("iommu", "intel_iommu", "amd_iommu")
+_OF_IOMMU = ("iommu.", "arm-smmu.", "arm_smmu.", "arm-smmu-v3.", "arm_smmu_v3.")
+_MITIGATIONS = tuple(
+    "mitigations nopti pti kpti spec_store_bypass_disable ssbd l1tf mds mmio_stale_data tsx_async_abort srbds retbleed"
+    " gather_data_sampling reg_file_data_sampling nobp spec_rstack_overflow".split()
 )
+_OF_MITIGATIONS = ("nospectre_", "spectre_")
 
 
 @fact("iommu")
 def fact_iommu(context: Context) -> Fact:
     """Return the parameters of the kernel's command line for the IOMMU, such as `iommu.passthrough=1`; or `default`."""
-    return _given("iommu", context.host, _IOMMU)
+    return _given("iommu", context.host, _IOMMU, _OF_IOMMU)
 
 
 @fact("mitigations")
 def fact_mitigations(context: Context) -> Fact:
     """Return the parameters of the kernel's command line that protect against faults of CPUs, or do not; `default`."""
-    return _given("mitigations", context.host, _MITIGATIONS)
+    return _given("mitigations", context.host, _MITIGATIONS, _OF_MITIGATIONS)
 
 
-def _given(name: str, host: Host, pattern: Pattern[str]) -> Fact:
-    words = [word for word in host.read(CMDLINE).split() if pattern.fullmatch(word)]
-    return Fact(name, " ".join(words) or "default", CMDLINE)
+def _given(name: str, host: Host, names: tuple[str, ...], beginnings: tuple[str, ...]) -> Fact:
+    """Return the parameters with one of these names, or with one of these beginnings."""
+    words = host.read(CMDLINE).split()
+    found = (word for word in words if word.startswith(beginnings) or word.partition("=")[0] in names)
+    return Fact(name, " ".join(found) or "default", CMDLINE)
 
 
 @probe("kernel.parameter")
