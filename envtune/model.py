@@ -26,6 +26,8 @@ class Outcome(str, Enum):
     WAIVED = "waived"
     FIXED = "fixed"
 
+    __hash__ = str.__hash__  # that of Enum is Python code, and these are keys everywhere
+
 
 class Severity(str, Enum):
     """How much a failed check matters; `rank` orders them, from 0 for info to 4 for critical."""

@@ -7,11 +7,11 @@ yaml.py, schema.py and compile.py), rows become the words of model.py in entries
 from __future__ import annotations
 
 import sys
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
-from envtune.catalog.entries import check_from, directory_options, faq_from, playbook_from, with_directories
+from envtune.catalog.entries import check_from, directory_options, faq_from, playbook_from, text_from, with_directories
 from envtune.catalog.selection import select
 from envtune.catalog.store import Compiled, open_catalogue
 from envtune.context.registry import use_index
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from envtune.catalog.codes import Codes
 
 __all__ = ["Catalogue", "check_from", "load", "select"]
+
+
+class _Later(Text):
+    """A text of a check that is read when somebody asks for it."""
+
+    __slots__ = ("_compiled", "_place")
+
+    def __init__(self, compiled: Compiled, id_: str, name: str, number: int) -> None:
+        self._compiled, self._place = compiled, (id_, name, number)
+
+    def to(self, lang: str) -> str:
+        """Return the text in `lang`."""
+        id_, name, number = self._place
+        value = self._compiled.words[id_][name]
+        return text_from(value[number] if isinstance(value, list) else value).to(lang)
 
 
 class Catalogue:
@@ -39,7 +54,8 @@ class Catalogue:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Every check, whatever its status."""
-        checks = (check_from(row) for row in self._compiled.rows("checks"))
+        compiled = self._compiled
+        checks = (check_from(row, partial(_Later, compiled, row["id"])) for row in compiled.short_checks)
         if not self._named:
             return tuple(checks)
         files = self.files("checks")

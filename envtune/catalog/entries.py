@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from envtune.messages import Bilingual, Literal, Text
 from envtune.model import (
@@ -23,6 +23,7 @@ from envtune.model import (
 from envtune.records import expression
 
 Row = Mapping[str, Any]
+_SEVERITIES = {severity.value: severity for severity in Severity}
 _STARTS_ENVTUNE = expression(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
 
 # What shows that a job uses an NPU (`npu: true` of a signature). That a program asks whether there is one, or can use
@@ -38,37 +39,48 @@ _NPU = (
 )
 
 
-def check_from(data: Row) -> Check:
-    """Return a check from its validated mapping."""
+def check_from(data: Row, later: Optional[Callable[[str, int], Text]] = None) -> Check:
+    """Return a check from its validated mapping.
+
+    Of a short row (store.py) `later` makes the texts that it only counts, by their name and number.
+    """
+    get = data.get  # this runs for every check at every start
     ((probe, arguments),) = data["probe"].items()
+    commands, rows, covers = get("commands"), get("severity_by"), get("covers")
     return Check(
         id=data["id"],
         name=data["name"],
-        title=_text(data["title"]),
+        title=text_from(data["title"]),
         status=data["status"],
-        severity=Severity(data["severity"]),
-        rationale=_text(data["rationale"]),
+        severity=_SEVERITIES[data["severity"]],
+        rationale=text_from(data["rationale"]) if later is None else later("rationale", 0),
         origin=data["origin"],
         probe=probe,
         arguments=arguments or {},
         expect=expectation_of(data),
-        applies=data.get("applies", {}),
-        severity_by=tuple(_severity_row(row) for row in data.get("severity_by", ())),
-        seed=data.get("seed", ""),
-        references=tuple(data.get("references", ())),
-        tags=tuple(data.get("tags", ())),
-        falsepositives=tuple(_text(t) for t in data.get("falsepositives", ())),
-        remedy=_optional(data.get("remedy")),
-        commands=_commands(data.get("commands", ())),
-        commands_by=tuple((row["when"], _commands(row["commands"])) for row in data.get("commands_by", ())),
-        faq=tuple(data.get("faq", ())),
-        deadline=float(data.get("deadline", 20)),
-        impact=data.get("impact", "degrades"),
-        note=data.get("note", False),
-        note_when=data.get("note_when", {}),
-        covers=tuple(Covered(**row) for row in data.get("covers", ())),
-        expected=_optional(data.get("expected")),
+        applies=get("applies", {}),
+        severity_by=tuple([_severity_row(row) for row in rows]) if rows else (),
+        seed=get("seed", ""),
+        references=tuple(get("references", ())),
+        tags=tuple(get("tags", ())),
+        falsepositives=_falsepositives(data, later),
+        remedy=_optional(get("remedy")) if later is None or not get("remedy") else later("remedy", 0),
+        commands=_commands(commands) if commands else (),
+        commands_by=tuple([(row["when"], _commands(row["commands"])) for row in get("commands_by", ())]),
+        faq=tuple(get("faq", ())),
+        deadline=float(get("deadline", 20)),
+        impact=get("impact", "degrades"),
+        note=get("note", False),
+        note_when=get("note_when", {}),
+        covers=tuple([Covered(**row) for row in covers]) if covers else (),
+        expected=_optional(get("expected")),
     )
+
+
+def _falsepositives(data: Row, later: Optional[Callable[[str, int], Text]]) -> tuple[Text, ...]:
+    if later is None:
+        return tuple(text_from(text) for text in data.get("falsepositives", ()))
+    return tuple([later("falsepositives", number) for number in range(data.get("falsepositives", 0))])
 
 
 def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Check:
@@ -102,7 +114,7 @@ def _severity_row(row: Row) -> SeverityRow:
 
 def _commands(rows: Sequence[Any]) -> tuple[Command, ...]:
     """Return the lines to type; a plain line, as former catalogues have them, may only look."""
-    return tuple(Command(*(("look", row) if isinstance(row, str) else next(iter(row.items())))) for row in rows)
+    return tuple([Command(*(("look", row) if isinstance(row, str) else next(iter(row.items())))) for row in rows])
 
 
 def expectation_of(data: Row) -> Expectation:
@@ -127,10 +139,10 @@ def faq_from(data: Row) -> FaqEntry:
     return FaqEntry(
         id=data["id"],
         name=data["name"],
-        title=_text(data["title"]),
+        title=text_from(data["title"]),
         signatures=tuple(_signature(row) for row in data["signatures"]),
-        cause=_text(data["cause"]),
-        remedy=_text(data["remedy"]),
+        cause=text_from(data["cause"]),
+        remedy=text_from(data["remedy"]),
         side=data["side"],
         aliases=tuple(data.get("aliases", ())),
         role=data.get("role", "cause"),
@@ -151,7 +163,7 @@ def playbook_from(data: Row) -> Playbook:
     """Return a playbook from its validated mapping."""
     return Playbook(
         id=data["id"],
-        title=_text(data["title"]),
+        title=text_from(data["title"]),
         fixes=tuple(data["fixes"]),
         safety=data["safety"],
         disruption=data["disruption"],
@@ -202,8 +214,9 @@ def _pairs(en: Sequence[str], zh: Sequence[str]) -> tuple[Text, ...]:
 
 
 def _optional(value: Any) -> Optional[Text]:
-    return _text(value) if value else None
+    return text_from(value) if value else None
 
 
-def _text(value: Any) -> Text:
+def text_from(value: Any) -> Text:
+    """Return a text of the catalogue: the same in both languages, or one for each."""
     return Literal(value) if isinstance(value, str) else Bilingual(value["en"], value["zh"])

@@ -22,7 +22,9 @@ from envtune.messages import Bilingual, Message, Text
 from envtune.records import NamedTuple
 
 KINDS = ("checks", "faq", "playbooks", "families", "codes")
-LINES = (*KINDS, "warnings", "registry")
+LINES = (*KINDS, "words", "warnings", "registry")
+# What a check says to whoever asks for details, or when it fails: half of its row.
+LONG_WORDS = ("rationale", "remedy", "falsepositives")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
 MAX_OPENED = 8  # catalogues that a process keeps
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -39,7 +41,21 @@ class Compiled:
     def rows(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Return the entries of a kind, sorted by id."""
         rows: Sequence[Mapping[str, Any]] = self._line(kind)
+        if kind == "checks":
+            return [{**row, **self.words[row["id"]]} for row in rows]
         return rows
+
+    @property
+    def short_checks(self) -> Sequence[Mapping[str, Any]]:
+        """Return the checks with, in place of each of LONG_WORDS that they have, how many texts it is."""
+        rows: Sequence[Mapping[str, Any]] = self._line("checks")
+        return rows
+
+    @cached_property
+    def words(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the LONG_WORDS of each check, by its id."""
+        found: Mapping[str, Mapping[str, Any]] = self._line("words")
+        return found
 
     @cached_property
     def registry(self) -> Mapping[str, Mapping[str, str]]:
@@ -60,10 +76,16 @@ def dump(rows: Rows) -> bytes:
     """Return the compiled form of rows, with the places of the code they name."""
     from envtune.context.registry import make_index
 
-    parts = {**rows, "registry": make_index()}
+    words = {row["id"]: {name: row[name] for name in LONG_WORDS if row.get(name)} for row in rows["checks"]}
+    short = [{**row, **{name: _count(text) for name, text in words[row["id"]].items()}} for row in rows["checks"]]
+    parts = {**rows, "checks": short, "words": words, "registry": make_index()}
     lines = [f'"{name}": {json.dumps(parts[name], ensure_ascii=False, separators=(",", ":"))}' for name in LINES]
     head = f'{{"format": {cache.FORMAT}, "envtune": "{version.__version__}",'
     return ("\n".join([head, ",\n".join(lines), "}"]) + "\n").encode("utf-8")
+
+
+def _count(text: Any) -> int:
+    return len(text) if isinstance(text, list) else 1
 
 
 def compile_tree(directory: str) -> bytes:

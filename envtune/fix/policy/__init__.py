@@ -8,13 +8,13 @@ is about. Where a program is taken from is not decided here but by whoever start
 
 from __future__ import annotations
 
-import base64
 import posixpath
 import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from envtune.fix.policy.firewall import firewall_violation, foreign_files, missing_position_guard
 from envtune.messages import Message, Text
+from envtune.records import expression
 
 # program -> words it may not be given (a whole word of its command line; a regular expression)
 _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
@@ -89,14 +89,14 @@ _SAME_AS: Mapping[str, str] = {
 }
 # Packages go only as the way back of the command that added them, and only those it added (executor: `census`).
 _EXACT_WAYS_BACK = (["dpkg", "--remove", "{new}"], ["rpm", "-e", "{new}"])
-_FIREWALLS = re.compile(
+_FIREWALLS = expression(
     "(firewalld|ufw|nftables|iptables|ip6tables|shorewall6?|ferm|netfilter-persistent)([.]service)?"
 )
 _STOPPING = {"stop", "disable", "mask", "--now", "restart", "try-restart", "reload-or-restart"}
-_FIRMWARE = re.compile(
+_FIRMWARE = expression(
     "(ascend|npu|hdk|hiai|davinci|atlas).*(driver|firmware)|ascend.*[.]run$|(driver|firmware).*[.]run$", re.I
 )
-_PREFIX = re.compile("(--?)?prefix=?(/usr|/usr/local)?/*")
+_PREFIX = expression("(--?)?prefix=?(/usr|/usr/local)?/*")
 _SHELLS = {
     "sh",
     "bash",
@@ -267,42 +267,52 @@ def _code_refusal(code: str) -> Optional[Text]:
 
 _ACCOUNTS = Message("envtune does not change accounts, logins and mounts")
 _STARTED = Message("envtune does not write there: the system runs its contents, as root or as the user who logs in")
-_NO_WRITE: Sequence[tuple[str, Text]] = (
+# What every such path holds (one of these), so that few of the expressions are compiled for a path; the paths; why not.
+_NO_WRITE: Sequence[tuple[tuple[str, ...], str, Text]] = (
     (
+        ("bin/", "libexec/"),
         r"/(usr/(local/)?)?(s?bin|libexec)/.*",
         Message("envtune changes neither system programs nor the target of python3"),
     ),
     (
+        (".py",),
         r".*/(opp|op_impl|tbe|fwkacllib|ascend-toolkit|opp_kernel)/.*[.]py",
         Message("envtune does not edit sources of the operator library"),
     ),
     (
+        (".py",),
         r".*/(torch|torch_npu)/.*[.]py",
         Message("envtune shows what to change in an installed torch and does not edit it"),
     ),
     (
+        (".",),
         r".*[.](py|pyc|pyi|pth|egg-link|so([.][0-9]+)*)|.*/pyvenv[.]cfg",
         Message("envtune does not write Python code or paths there"),
     ),
     (
+        ("/boot/", "/dev/", "/sys/", "/proc/"),
         r"/(boot|dev|sys/power|sys/firmware)/.*|/sys/bus/.*|/sys/.*/(unbind|bind|remove|reset|rescan)|/proc/(?!sys/).*",
         Message("envtune does not change boot files, devices and buses"),
     ),
     (
+        ("/proc/sys/", "/sys/"),
         r"/proc/sys/(kernel/(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper/.*)|fs/binfmt_misc/.*)"
         r"|/sys/(kernel/(?!mm/).*|fs/.*|class/firmware/.*)|/sys/.*/(uevent_helper|release_agent|uevent)",
         Message("the kernel would execute what is written there"),
     ),
     (
+        ("/etc/",),
         r"/etc/((passwd|shadow|group|gshadow|fstab|subuid|subgid)-?|sudoers([.]d/.*)?|ssh/.*|pam[.](d/.*|conf)|security/.*"
         r"|nsswitch[.]conf|login[.]defs|shells|exports|krb5[.]conf|sssd/.*|doas[.]conf|hosts[.]equiv)",
         _ACCOUNTS,
     ),
     (
+        ("/.",),
         r".*/([.]ssh|[.]gnupg)/.*|.*/[.](rhosts|netrc|k5login)",
         _ACCOUNTS,
     ),
     (
+        ("/etc/",),
         r"/etc/(cron.*|anacrontab|at[.].*|ld[.]so[.].*|profile|bash[.]?bashrc|bashrc|inputrc|zsh.*|csh[.].*|fish/.*|environment"
         r"|rc[0-9S.]?.*[.]d/.*|rc[.]local|init[.]d/.*|inittab|init/.*|udev/.*|polkit-1/.*|dbus-1/.*|modprobe[.]d/.*|modprobe[.]conf"
         r"|modules(-load[.]d/.*)?|binfmt[.]d/.*|apt/.*|dpkg/.*|yum(/.*|[.]conf|[.]repos[.]d/.*)|dnf/.*|zypp/.*|rpm/.*|pip[.]conf"
@@ -313,26 +323,29 @@ _NO_WRITE: Sequence[tuple[str, Text]] = (
         _STARTED,
     ),
     (
+        ("/etc/",),
         r"/etc/profile[.]d/(?!envtune[.]sh$).*|/etc/(tmpfiles|sysctl)[.]d/(?!([0-9]+-)?(zz-)?envtune[-_.a-z0-9]*$).*"
         r"|/etc/systemd/(?!system/envtune-governor[.]service$|[^/]+/[^/]+[.]d/([0-9]+-)?envtune[-_.a-z0-9]*$).*",
         _STARTED,
     ),
     (
+        ("/lib", "share/", "/run/", "/var/"),
         r"/(usr/(local/)?)?lib(64|32)?/(systemd|udev|modprobe[.]d|modules.*|security|tmpfiles[.]d|sysctl[.]d|dracut|firewalld"
         r"|binfmt[.]d|environment[.]d|sysusers[.]d|kernel|pam[.]d|tuned)/.*|/usr/(local/)?share/(polkit-1|dbus-1|applications)/.*"
         r"|/usr/(local/)?share/bash-completion/.*|(/var)?/run/(?!user/).*|/var/(spool|lib/(dpkg|rpm|systemd|polkit-1|AccountsService|apt|cloud|docker))/.*",
         _STARTED,
     ),
     (
+        ("/.",),
         r"(/root)?/[.](bash|z|c|tc|k)?(sh)?(rc|_profile|_login|_logout|_aliases|profile|login|logout|env|shenv|shrc)"
         r"|/root/[.](xinitrc|xprofile|inputrc|vimrc|pip/.*|gitconfig|config/(fish|systemd|pip|autostart|environment[.]d)/.*|local/bin/.*)",
         _STARTED,
     ),
 )
 # What actions write where nothing else may be written.
-_MAY_WRITE = re.compile(".*/(site|dist)-packages/torchvision/transforms/functional[.]py")
+_MAY_WRITE = expression(".*/(site|dist)-packages/torchvision/transforms/functional[.]py")
 # Keys of sysctl.d with which the kernel would start a program, or load code.
-_SYSCTL_PROGRAMS = re.compile(
+_SYSCTL_PROGRAMS = (
     rb"(?m)^[\s-]*(kernel[./](core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper)|fs[./]binfmt_misc)\b"
 )
 
@@ -341,14 +354,20 @@ def _file_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
     path, content = operation["path"], operation["content"]
     if content is None and re.match("(/var)?/tmp/", path):
         return Message("envtune does not remove anything below /tmp")
-    if "/sysctl" in path and content is not None and _SYSCTL_PROGRAMS.search(base64.b64decode(content)):
+    if "/sysctl" in path and content is not None and _names_a_program(content):
         return Message("{path}: {reason}", path=path, reason=Message("the kernel would execute what is written there"))
     if _MAY_WRITE.fullmatch(path):
         return None
-    for pattern, reason in _NO_WRITE:
-        if re.fullmatch(pattern, path, re.DOTALL):
+    for parts, pattern, reason in _NO_WRITE:
+        if any(part in path for part in parts) and re.fullmatch(pattern, path, re.DOTALL):
             return Message("{path}: {reason}", path=path, reason=reason)
     return None
+
+
+def _names_a_program(content: str) -> bool:
+    import base64
+
+    return re.search(_SYSCTL_PROGRAMS, base64.b64decode(content)) is not None
 
 
 def _tree_refusal(path: str) -> Optional[Text]:

@@ -10,7 +10,6 @@ import re
 from typing import Any, Mapping, Optional, Sequence
 
 from envtune.messages import Message, Text
-from envtune.resources.firewall.rules import WIDEST
 
 _NAME = r"[A-Za-z0-9_.+/-]+"
 _SOURCE = r"(?P<source>[0-9A-Fa-f.:/]+)"
@@ -80,6 +79,8 @@ def foreign_files(operation: Mapping[str, Any]) -> Optional[Text]:
 
 def _is_narrow(source: str) -> bool:
     import ipaddress
+
+    from envtune.resources.firewall.rules import WIDEST
 
     try:
         network = ipaddress.ip_network(source)

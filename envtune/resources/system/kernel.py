@@ -19,9 +19,10 @@ MODULES = "/proc/modules"
 # Parameters about address translation for devices, and about protection against faults of CPUs.
 _IOMMU = ("iommu", "intel_iommu", "amd_iommu")
 _OF_IOMMU = ("iommu.", "arm-smmu.", "arm_smmu.", "arm-smmu-v3.", "arm_smmu_v3.")
-_MITIGATIONS = tuple(
-    "mitigations nopti pti kpti spec_store_bypass_disable ssbd l1tf mds mmio_stale_data tsx_async_abort srbds retbleed"
-    " gather_data_sampling reg_file_data_sampling nobp spec_rstack_overflow".split()
+_MITIGATIONS = (
+    *("mitigations", "nopti", "pti", "kpti", "spec_store_bypass_disable", "ssbd", "l1tf", "mds", "mmio_stale_data"),
+    *("tsx_async_abort", "srbds", "retbleed", "gather_data_sampling", "reg_file_data_sampling", "nobp"),
+    "spec_rstack_overflow",
 )
 _OF_MITIGATIONS = ("nospectre_", "spectre_")
 
