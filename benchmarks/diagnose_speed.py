@@ -134,9 +134,9 @@ def programs(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
 def require_chatty() -> None:
     """Exit unless a literal of some signature is in the line that is to hold one, and none matches it."""
     from envtune import catalog
+    from envtune.catalog.signatures.literals import required_literals
     from envtune.diagnose.patterns import patterns_of
     from envtune.diagnose.prefilter.hyperscan import TAIL  # characters that it looks for at least
-    from envtune.diagnose.prefilter.literals import required_literals
 
     for line in CHATTY:
         signatures = [p for p in patterns_of(catalog.load(()).faq) if p.role == "signature"]

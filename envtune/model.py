@@ -173,7 +173,7 @@ class Signature(NamedTuple):
 
     `requires` must all occur in the same log, `unless` must not; `origin` is seed where the porting guide shows it.
     `frame` must match a line of the Python traceback that ends with the line that was found. `regex` of one that is
-    given by `tokens` (catalog/tokens.py) is made from them.
+    given by `tokens` (catalog/signatures/tokens.py) is made from them.
     """
 
     regex: str

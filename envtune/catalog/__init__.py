@@ -69,6 +69,9 @@ class Catalogue:
     @cached_property
     def faq(self) -> tuple[FaqEntry, ...]:
         """Every FAQ entry."""
+        from envtune.catalog.signatures import literals
+
+        literals.remember(self._compiled.literals)
         return tuple(faq_from(row) for row in self._compiled.rows("faq"))
 
     @cached_property

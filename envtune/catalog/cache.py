@@ -16,7 +16,7 @@ from typing import Optional
 from envtune.records import NamedTuple
 from envtune.version import __version__
 
-FORMAT = 5
+FORMAT = 6
 
 
 class Cached(NamedTuple):

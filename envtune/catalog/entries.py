@@ -197,7 +197,7 @@ def _signature(row: Row) -> Signature:
 
 
 def _expression(row: Row) -> str:
-    from envtune.catalog.tokens import expression_of
+    from envtune.catalog.signatures.tokens import expression_of
 
     return expression_of(row["tokens"], row.get("multiline", False))
 

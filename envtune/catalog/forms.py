@@ -8,7 +8,7 @@ import typing
 from typing import Any, Callable, Mapping, Union
 
 from envtune import expect as matchers
-from envtune.catalog.tokens import is_token
+from envtune.catalog.signatures.tokens import is_token
 from envtune.catalog.yaml import Node
 from envtune.context import registry
 from envtune.messages import N_, Message, enumerated

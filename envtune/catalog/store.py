@@ -22,7 +22,7 @@ from envtune.messages import Bilingual, Message, Text
 from envtune.records import NamedTuple
 
 KINDS = ("checks", "faq", "playbooks", "families", "codes")
-LINES = (*KINDS, "words", "warnings", "registry")
+LINES = (*KINDS, "words", "literals", "warnings", "registry")
 # What a check says to whoever asks for details, or when it fails: half of its row.
 LONG_WORDS = ("rationale", "remedy", "falsepositives")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
@@ -57,6 +57,12 @@ class Compiled:
         found: Mapping[str, Mapping[str, Any]] = self._line("words")
         return found
 
+    @property
+    def literals(self) -> Sequence[Tuple[str, bool, Any]]:
+        """What the expressions of the FAQ's signatures require, for signatures/literals.py."""
+        rows: Sequence[Tuple[str, bool, Any]] = self._line("literals")
+        return rows
+
     @cached_property
     def registry(self) -> Mapping[str, Mapping[str, str]]:
         """Where the probes, facts and actions are defined."""
@@ -78,10 +84,21 @@ def dump(rows: Rows) -> bytes:
 
     words = {row["id"]: {name: row[name] for name in LONG_WORDS if row.get(name)} for row in rows["checks"]}
     short = [{**row, **{name: _count(text) for name, text in words[row["id"]].items()}} for row in rows["checks"]]
-    parts = {**rows, "checks": short, "words": words, "registry": make_index()}
+    parts = {**rows, "checks": short, "words": words, "literals": _literals(rows["faq"]), "registry": make_index()}
     lines = [f'"{name}": {json.dumps(parts[name], ensure_ascii=False, separators=(",", ":"))}' for name in LINES]
     head = f'{{"format": {cache.FORMAT}, "envtune": "{version.__version__}",'
     return ("\n".join([head, ",\n".join(lines), "}"]) + "\n").encode("utf-8")
+
+
+def _literals(rows: Sequence[Mapping[str, Any]]) -> Sequence[Tuple[str, bool, Any]]:
+    """Return what every expression of these FAQ entries requires."""
+    from envtune.catalog.entries import faq_from
+    from envtune.catalog.signatures.literals import as_rows
+
+    signatures = [signature for row in rows for signature in faq_from(row).signatures]
+    expressions = [(signature.regex, signature.multiline) for signature in signatures]
+    expressions += [(regex, False) for one in signatures for regex in (*one.requires, *one.unless)]
+    return as_rows(dict.fromkeys(expressions))
 
 
 def _count(text: Any) -> int:

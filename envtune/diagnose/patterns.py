@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, Optional, Protocol, Sequence, Tuple
 
+from envtune.catalog.signatures.literals import Needs, required_literals
 from envtune.diagnose.logs.files import BIG, LogFile
-from envtune.diagnose.prefilter.literals import Needs, required_literals
 from envtune.diagnose.prefilter.templates import CandidateLine, Expression, Numbers, TemplateFilter
 from envtune.model import FaqEntry
 from envtune.ranks import lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from envtune.catalog.tokens import is_conjunction
+from envtune.catalog.signatures.tokens import is_conjunction
 from envtune.diagnose.code_forms import code_of, codes_in
 from envtune.diagnose.events.ending import other_death
 from envtune.diagnose.events.forms import QUOTED, form_of, is_mention

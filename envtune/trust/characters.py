@@ -147,7 +147,7 @@ def _add_values(values: Any, data: Any) -> Any:
     is_object = type(data) is dict
     if not is_object and (type(data) is not list or len(data) >= _LONG_LIST):
         raise _UnusualError
-    form = [type(data)]
+    form: Any = [type(data)]
     for key, value in data.items() if is_object else enumerate(data):
         if is_object:
             if type(key) is not str:
@@ -181,7 +181,7 @@ def _layout(form: Any, line: str, indent: str) -> str:
     return first + inner + ("," + inner).join(fields) + line + last
 
 
-def _count(form: Any) -> int:
+def _count(form: Any) -> Any:
     """Return how many values there are in what has this form."""
     inner = sum(_count(part) for part in form if type(part) is tuple)
     if form[0] is list:

@@ -10,7 +10,7 @@ from helpers.faq import FILES, entries, found_in, matcher
 from helpers.shipped import parsed
 from helpers.yaml_text import load_yaml
 
-from envtune.diagnose.prefilter.literals import ordinary, required_literals
+from envtune.catalog.signatures.literals import ordinary, required_literals
 from envtune.diagnose.rank import resolve
 
 EXAMPLES = [pytest.param(data["id"], data["examples"], id=data["id"]) for data in map(parsed, FILES)]

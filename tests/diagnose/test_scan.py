@@ -10,11 +10,11 @@ from typing import Optional
 import pytest
 from helpers.faq import matcher
 
+from envtune.catalog.signatures.literals import required_literals
 from envtune.diagnose.logs import blocks
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.logs.lines import rank_of
 from envtune.diagnose.patterns import Matcher, Pattern, select_prefilter
-from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.templates import CandidateLine, TemplateFilter
 from envtune.diagnose.scan import Scan, scan
 

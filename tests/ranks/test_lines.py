@@ -8,7 +8,7 @@ import pytest
 from helpers.rank_cases import CASES, NAMES, case
 from helpers.yaml_text import load_yaml
 
-from envtune.diagnose.prefilter.literals import required_literals
+from envtune.catalog.signatures.literals import required_literals
 from envtune.ranks.lines import FIELDS, ROWS
 
 # Lines that no case uses.

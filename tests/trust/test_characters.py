@@ -86,7 +86,9 @@ NESTED = {
     "flat rows": [{"a": None, "b%s": "50 %", 3: number} for number in range(20)],
     "rows of other keys": [{"a": number, "b" * (number % 3): True} for number in range(20)],
     "rows with lists": [{"a": number, "b": [number] * number} for number in range(20)],
-    "rows of few forms": [{"a%": {"x": number}, "b": [[], {"c": "%s", "d": None}][: number % 3]} for number in range(20)],
+    "rows of few forms": [
+        {"a%": {"x": number}, "b": [[], {"c": "%s", "d": None}][: number % 3]} for number in range(20)
+    ],
     "rows with tuples": [{"a": {"x": (number, {})}, "b": ()} for number in range(20)],
     "lists of lists": [[number, [], ["a", {"b": "%d"}]] for number in range(20)],
     "no rows": [{} for number in range(20)],

@@ -15,8 +15,8 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional, Seque
 
 from envtune.catalog import cache
 from envtune.catalog.layers import why_untrusted
+from envtune.catalog.signatures.literals import ORDINARY, Literal, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.logs.window import PART
-from envtune.diagnose.prefilter.literals import ORDINARY, Literal, Literals, ordinary, required_literals, shortest
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expression, Numbers, TemplateFilter
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
-from envtune.diagnose.prefilter.literals import ONE_OR_MORE, first_line, sre, sre_parser
+from envtune.catalog.signatures.literals import ONE_OR_MORE, first_line, sre, sre_parser
 
 _IDENTITY = bytes(range(256))
 _HIGH = frozenset(range(128, 256))  # every byte of a character beyond ASCII

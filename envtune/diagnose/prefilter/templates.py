@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Sequence, Set, Tuple, Union
 
+from envtune.catalog.signatures.literals import ORDINARY, Literal, Needs, required_literals
 from envtune.diagnose.logs.lines import ERROR
 from envtune.diagnose.logs.window import PART
-from envtune.diagnose.prefilter.literals import ORDINARY, Literal, Needs, required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 
 HEX = b"0123456789abcdef"

@@ -19,12 +19,12 @@ from helpers.shipped import parsed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envtune.catalog.signatures.literals import required_literals
 from envtune.diagnose import code_forms, patterns
 from envtune.diagnose.logs.files import LogFile
 from envtune.diagnose.patterns import Matcher, Pattern, Prefilter, patterns_of, process_patterns, select_prefilter
 from envtune.diagnose.prefilter import hyperscan as hyperscan_filter
 from envtune.diagnose.prefilter.hyperscan import HyperscanFilter, UnusableError
-from envtune.diagnose.prefilter.literals import required_literals
 from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 from envtune.diagnose.prefilter.templates import DIGITS, GROWN, CandidateLine, Expression, TemplateFilter
 from envtune.diagnose.scan import Scan, scan

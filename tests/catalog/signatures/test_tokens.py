@@ -7,8 +7,8 @@ import re
 import pytest
 
 from envtune.catalog import load
-from envtune.catalog.tokens import expression_of, is_conjunction, is_token
-from envtune.diagnose.prefilter.literals import required_literals
+from envtune.catalog.signatures.literals import required_literals
+from envtune.catalog.signatures.tokens import expression_of, is_conjunction, is_token
 from envtune.diagnose.prefilter.relax import relax_regex
 
 NOTIFY = ["notify", "wait", "timeout"]

@@ -45,9 +45,39 @@ Conjunction = Tuple[Literals, ...]  # a match contains at least one of each set;
 Needs = Tuple[Conjunction, ...]  # a match satisfies at least one conjunction; none when nothing is certain
 
 
+_known: dict[Tuple[str, bool], Any] = {}
+
+
+def remember(rows: Iterable[Tuple[str, bool, Any]]) -> None:
+    """Have `required_literals` answer for these expressions with what `as_rows` returned of them.
+
+    Parsing all signatures of the catalogue would take half of the time until a short log is diagnosed.
+    """
+    _known.update(((regex, multiline), needs) for regex, multiline, needs in rows)
+
+
+def as_rows(expressions: Iterable[Tuple[str, bool]]) -> Sequence[Tuple[str, bool, Any]]:
+    """Return expressions with what they require, as plain data."""
+    return [(regex, multiline, _plain(required_literals(regex, multiline))) for regex, multiline in expressions]
+
+
+def _plain(needs: Needs) -> Any:
+    return [[sorted(literals) for literals in conjunction] for conjunction in needs]
+
+
+def _from_plain(needs: Any) -> Needs:
+    return tuple(
+        tuple(frozenset(Literal(text, exact) for text, exact in literals) for literals in conjunction)
+        for conjunction in needs
+    )
+
+
 @lru_cache(maxsize=2048)
 def required_literals(regex: str, multiline: bool = False) -> Needs:
     """Return what every match of `regex` contains; where a match may span lines: in the line in which it begins."""
+    known = _known.get((regex, multiline))
+    if known is not None:
+        return _from_plain(known)
     parsed = sre_parser.parse(regex)
     tokens: Sequence[Any] = list(parsed)
     fold = bool(parsed.state.flags & sre.SRE_FLAG_IGNORECASE)
