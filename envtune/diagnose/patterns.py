@@ -43,7 +43,7 @@ class Prefilter(Protocol):
     """Finds candidate lines in a block of whole lines."""
 
     def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
-        """Yield each line worth matching, in order, once; none for expressions that already have the one match they need."""
+        """Yield each line worth matching, in order, once; none for expressions whose one match is already known."""
 
 
 Match = Tuple[int, "re.Match[str]"]  # the number of a pattern, and where it was found
