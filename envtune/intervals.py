@@ -65,7 +65,7 @@ def port_text(ports: Intervals) -> str:
 
 
 # ---------------------------------------------------------------------- IP addresses
-# ipaddress is imported where an address has to be read: most runs read none.
+# ipaddress is imported where an address has to be parsed: most runs parse none.
 
 
 def address_number(address: str, family: int) -> int:
