@@ -17,7 +17,7 @@ CMDLINE = "/proc/cmdline"
 MODULES = "/proc/modules"
 
 
-# Parameters about address translation for devices, and about protection against faults of CPUs.
+# Parameters for device address translation, and for mitigations of CPU vulnerabilities.
 _IOMMU = expression(r"(?:(?:intel_|amd_)?iommu|iommu\.\w+|arm[-_]smmu(?:[-_]v3)?\.\w+)(?:=.*)?")
 _MITIGATIONS = expression(
     r"(?:mitigations|nopti|pti|kpti|nospectre_\w+|spectre_\w+|spec_store_bypass_disable|ssbd|l1tf|mds|mmio_stale_data"
@@ -67,7 +67,7 @@ def module(context: Context, *, name: Annotated[str, N_("Module, such as `ip_vs`
 
 
 def _builtin(host: Host, path: str) -> frozenset[str]:
-    """Return the modules that are compiled in; raises Undetermined where a recording keeps a part of the list."""
+    """Return the modules that are compiled in; raises Undetermined if a recording keeps only a part of the list."""
     try:
         lines = host.read(path).split()
     except Missing:
