@@ -36,7 +36,7 @@ class Instruction(NamedTuple):
     starts: tuple[tuple[int, int], ...]  # (offset in `rest`, line) of each piece
 
     def line_of(self, offset: int) -> int:
-        """Return the line on which the character at `offset` of `rest` stands."""
+        """Return the line of the character at `offset` in `rest`."""
         return next((line for start, line in reversed(self.starts) if start <= offset), self.line)
 
 
