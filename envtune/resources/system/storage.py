@@ -36,7 +36,7 @@ def nvme(context: Context) -> Iterable[Reading]:
 
 
 def _is_whole(path: str) -> bool:
-    """Return whether it is a controller's namespace, `nvme0n1`: not a partition or one path of several (`nvme0c1n1`)."""
+    """Return whether it is a controller's namespace, `nvme0n1`: no partition, nor one path of several (`nvme0c1n1`)."""
     number, mark, rest = posixpath.basename(posixpath.dirname(path))[len("nvme") :].partition("n")
     return bool(mark) and number.isdecimal() and rest.isdecimal()
 
