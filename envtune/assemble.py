@@ -51,7 +51,7 @@ class Module(NamedTuple):
 
     name: str
     path: Path
-    docstring: str  # as it is written
+    docstring: str  # as in the source
     code: str  # without docstring and imports
     imports: Mapping[str, Import]  # of the standard library
     needs: Mapping[str, tuple[str, ...]]  # module of the package -> the names imported from it

@@ -51,7 +51,7 @@ _TEMPLATES: Mapping[str, str] = {
 
 
 def value_text(value: Any) -> str:
-    """Return a value as it is shown to a person."""
+    """Return a value as shown to people."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
 """The conclusion from findings: a one-word verdict on the host, the number of checks by outcome, and the exit status.
 
 Ready is said on evidence: at least one check was decided, and none of at least medium severity failed or is unknown. A
-check is decided where it passed, failed or is waived, not where it is unknown. An error in envtune says nothing about
+check is decided if it passed, failed or is waived, not if it is unknown. An error in envtune says nothing about
 the host, and a note is not a problem. Text, JSON and exit status all use it.
 """
 

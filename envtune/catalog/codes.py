@@ -20,7 +20,7 @@ class Codes:
             (self._prefixes if row.get("prefix") else self._rows).update(dict.fromkeys(row["codes"], row))
 
     def __iter__(self) -> Iterator[ErrorCode]:
-        """Yield every code that has a row of its own, sorted."""
+        """Yield every code that has its own row, sorted."""
         return (_code(code, self._rows[code]) for code in sorted(self._rows))
 
     def find(self, code: str) -> Optional[ErrorCode]:

@@ -1,4 +1,4 @@
-"""The forms with rules of their own: probe, expect, applies, example and steps."""
+"""The forms with special rules: probe, expect, applies, example and steps."""
 
 from __future__ import annotations
 

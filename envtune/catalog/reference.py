@@ -25,7 +25,7 @@ PLACEHOLDER = "SITE101"  # the id of the check in the examples
 
 
 class Argument(NamedTuple):
-    """One argument; `default` is REQUIRED where it must be given."""
+    """One argument; `default` is REQUIRED if it must be given."""
 
     name: str
     type: Text

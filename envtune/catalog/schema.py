@@ -35,7 +35,7 @@ TITLES: Mapping[str, str] = {
     "faq": "envtune FAQ entry (checks/faq/<ID>-<name>.yaml)",
     "playbooks": "envtune playbook (playbooks/<family>/<id>.yaml)",
 }
-FAMILY_FILE = "family"  # the stem of the file that describes the family in whose folder it lies
+FAMILY_FILE = "family"  # the stem of the file that describes the family of its folder
 BILINGUAL = Record(
     Field("en", TEXT, "", True, Message("en is missing; add the English text")),
     Field("zh", TEXT, "", True, Message("zh is missing; add the Chinese text")),

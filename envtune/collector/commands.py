@@ -12,7 +12,7 @@ OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 
 
 def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT) -> Dict[str, Any]:
-    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
+    """Run `argv` in its own process group: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
 
     At the deadline the whole group is killed; a child that SIGKILL does not end (state D) is abandoned, not waited for.
     A program that somebody else can change is denied, with the path as `untrusted`.

@@ -109,7 +109,7 @@ def search_path(variables: Mapping[str, str], cwd: str) -> List[str]:
 
 
 def on_path(host: Any, variables: Mapping[str, str], cwd: str, name: str, without: Sequence[str] = ()) -> Optional[str]:
-    """Return the first file called `name` on PATH, as a shell finds it; None when there is none."""
+    """Return the first file called `name` on PATH, as found by a shell; None if there is none."""
     for folder in search_path(variables, cwd):
         if folder not in without and kind_at(host, folder + "/" + name) == "file":
             return folder + "/" + name

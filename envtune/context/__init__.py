@@ -50,7 +50,7 @@ class Facts:
         self._known[fact.name] = fact
 
     def value(self, name: str) -> Optional[str]:
-        """Return the value, None when it is unknown."""
+        """Return the value, None if it is unknown."""
         return self[name].value
 
     def read(self) -> Mapping[str, Fact]:

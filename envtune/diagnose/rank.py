@@ -1,10 +1,10 @@
 """Rank what was found in logs. Pure: matches, with place and time, become at most a few diagnoses, likeliest first.
 
-An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: a diagnosis only where nothing
-else failed, known or not); a `wrapper` (says that something failed, not what: a diagnosis only where nothing says
-more); a `consequence` (never the diagnosis); or harmless (side: ignore). envtune/ranks finds which process failed
-first, from everything the logs say about processes; what that process printed comes first, ordered by how specific the
-entry is. If an entry is about waiting, it is attributed to the process that all waited for, never to one that waited.
+An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: a diagnosis only if nothing else
+failed, known or not); a `wrapper` (says that something failed, not what: a diagnosis only if nothing is more specific);
+a `consequence` (never the diagnosis); or harmless (side: ignore). envtune/ranks finds which process failed first, from
+everything the logs say about processes; what that process printed comes first, ordered by how specific the entry is. If
+an entry is about waiting, it is attributed to the process that all waited for, never to one that waited.
 """
 
 from __future__ import annotations

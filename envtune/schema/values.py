@@ -30,7 +30,7 @@ class Value(Protocol):
 
     @property
     def text(self) -> Optional[str]:
-        """A scalar as text, where it may be one."""
+        """A scalar as text, if it may be one."""
 
     def plain(self) -> Any:
         """Return the value as data; scalars get the type they look like."""

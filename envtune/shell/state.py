@@ -43,7 +43,7 @@ class State:
     cwd: Optional[str] = None  # None: unknown
     allexport: bool = False
     alive: bool = True  # False after exit, exec or return
-    readonly: PersistentMap[str] = field(default_factory=PersistentMap)  # variable -> where it was made so
+    readonly: PersistentMap[str] = field(default_factory=PersistentMap)  # variable -> where it was made readonly
 
     @classmethod
     def started(

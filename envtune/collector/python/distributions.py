@@ -26,7 +26,7 @@ def import_path(
         try:
             names = host.listdir(site)
         except OSError:
-            continue  # whoever lists it again gets the same error and reports it
+            continue  # the caller that lists it again gets the same error and reports it
         for name in sorted(name for name in names if name.endswith(".pth") and not name.startswith(".")):
             try:
                 text = host.read_bytes(site + "/" + name).decode("utf-8", "replace")

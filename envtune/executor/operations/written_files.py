@@ -1,6 +1,6 @@
 """The files that a command writes: saved before it runs, and restored byte by byte when it is undone.
 
-A tool that reverts a setting leaves other traces: a zone's file where there was only the vendor's, a `.old` copy, lines
+A tool that reverts a setting leaves other traces: a zone's file where only the vendor's existed, a `.old` copy, lines
 in a different order. Files that somebody else has changed since are left alone.
 """
 

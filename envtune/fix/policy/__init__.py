@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, str] = {
     "test": "",
     "cat": "",
 }
-# program -> the options it may be given; the rules of a firewall have forms of their own
+# program -> the options it may be given; firewall rules have separate forms
 OPTIONS: Mapping[str, str] = {
     "apt-get": "-y|-q|-s|--no-install-recommends|--no-remove|-o",
     "yum": "-y|-q",

@@ -2,7 +2,7 @@
 
 lock        flock held by the envtune process that rolls out the run
 stop        exists once no further host may be begun
-program     the executor, as it is sent
+program     the executor program that is sent
 command     what starts it on a host
 requests/   HOST: the request of that host
 shown/      HOST: the files that it would write, for --diff

@@ -115,7 +115,7 @@ _KEYS: Sequence[tuple[str, tuple[str, ...]]] = (
 
 
 def json_kind(data: Mapping[str, Any]) -> Optional[str]:
-    """Return the kind of a JSON object by its keys; None where they are unknown."""
+    """Return the kind of a JSON object by its keys; None if they are unknown."""
     for kind, keys in _KEYS:
         if all(key in data for key in keys):
             return kind

@@ -47,7 +47,7 @@ class BrokenInstall(NamedTuple):
 
 
 def find_install(host: Host, path: str) -> Union[Install, BrokenInstall, None]:
-    """Return what a name leads to: an install, a broken one, or nothing; raises every HostError except Missing."""
+    """Return what a name refers to: an install, a broken one, or nothing; raises every HostError except Missing."""
     try:
         link = host.stat(path, follow=False).kind == "link"
     except Missing:

@@ -298,7 +298,7 @@ def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence
     )
     for setting in settings:
         why = None
-        if setting.name:  # lines in a reason are those of the file as it is where it says so without a block, too
+        if setting.name:  # the reason has the current file's line numbers if it is the same without a block
             why = context.target.environment.why_unknown(setting.name) or best.environment.why_unknown(setting.name)
         if why is not None:
             return Message("{reason} ({why})", reason=reason, why=why)

@@ -2,7 +2,7 @@
 
 Layouts seen in published outputs: 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
 310 and 310P (`Chip Device`), 23.0-25.x on 910A and 910B, A3 (`Chip Phy-ID`, two chips per NPU, power `-`), 26.0 (wider,
-with `Process id in container`), 25.6 on 950 (`NPU ID` in a cell of its own). From 23.0 on there is a process table.
+with `Process id in container`), 25.6 on 950 (`NPU ID` in a separate cell). From 23.0 on there is a process table.
 A truncated or wrapped output is reported in `incomplete`, never interpreted as a smaller host.
 """
 

@@ -55,7 +55,7 @@ def _of_service(path: str, name: str, service: Node) -> Jobs:
 
 
 def _settings(environment: Optional[Node]) -> Iterator[tuple[str, str, int]]:
-    """Yield name, value as it is written, and line of what `environment` sets."""
+    """Yield name, value as written, and line of what `environment` sets."""
     if environment is None:
         return
     for item in environment.items:

@@ -25,7 +25,7 @@ _SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ash|ksh|zsh)")
 
 
 class Variable(NamedTuple):
-    """A value of ENV, or None where ARG names it; and where it was set."""
+    """A value of ENV, or None if it comes from ARG; and where it was set."""
 
     value: Optional[Value]
     place: str = ""

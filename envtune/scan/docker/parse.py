@@ -123,7 +123,7 @@ def _after_documents(rows: Sequence[_Row], at: int, instruction: Instruction) ->
 
 
 class Setting(NamedTuple):
-    """One `NAME=value` of ENV or ARG, the value as it is written; None for `ARG NAME`."""
+    """One `NAME=value` of ENV or ARG, the value as written; None for `ARG NAME`."""
 
     name: str
     raw: Optional[str]

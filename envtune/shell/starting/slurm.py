@@ -22,7 +22,7 @@ _PART = re.compile(r"((?:[^,'\"]|'[^']*'|\"[^\"]*\")*)(?:,|$)")
 
 
 class Exports(NamedTuple):
-    """One `--export`: its variables (None: passed on as it is), and whether everything else is passed on, too."""
+    """One `--export`: its variables (None: passed on unchanged), and whether everything else is passed on, too."""
 
     everything: bool
     variables: dict[str, Optional[str]]
