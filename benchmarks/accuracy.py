@@ -27,7 +27,7 @@ def corpus(folder: Path) -> Iterator[tuple[str, Optional[str]]]:
 
 
 def verdict(path: str, label: Optional[str]) -> tuple[str, list[str]]:
-    """right, top3, wrong, missed, false alarm or quiet; and what was answered."""
+    """right, top3, wrong, missed, false alarm or quiet; and the answer that was given."""
     found = diagnose([path], check=False)
     told = [{d.candidate.entry.id, d.candidate.entry.name} for d in found.diagnoses]
     names = [d.candidate.entry.name for d in found.diagnoses]

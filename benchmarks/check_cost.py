@@ -3,9 +3,9 @@
     make bench                       20 rounds
     make bench ARGS="--rounds 5"
     make bench ARGS="--no-neighbour"      without pytest-testinfra, which is fetched once
-    make bench ARGS="--against COMMIT"    beside another commit of this project, with the same interpreter
+    make bench ARGS="--against COMMIT"    compared with another commit of this project, same interpreter
     make bench ARGS="--bare-metal 192"    as root, in a mount namespace that shows that many frequency policies and a
-                                          CPU without the hypervisor flag: the checks of bare metal run, too
+                                          CPU without the hypervisor flag, so that the checks for bare metal run, too
     make bench ARGS="--checks"            the ten checks that cost most on this host, in one process
     make bench ARGS="--checks HOST"       on a recorded host of tests/hosts
 
@@ -75,7 +75,7 @@ exec "$@"
 
 
 class Cost(NamedTuple):
-    """Of one run: user and system time of the process and its children, wall time (seconds); peak memory (MiB)."""
+    """Cost of one run: user and system time of the process and its children, wall time (seconds); peak memory (MiB)."""
 
     cpu: float
     wall: float
@@ -83,7 +83,7 @@ class Cost(NamedTuple):
 
 
 def run(argv: Sequence[str], more: Mapping[str, str]) -> Cost:
-    """Run to the end, with the output thrown away; a program that cannot do its work is no measurement."""
+    """Run to completion and discard the output; a program that fails is not a measurement."""
     began = time.perf_counter()
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(more)
     child = subprocess.Popen(
@@ -102,7 +102,7 @@ Program = Tuple[Sequence[str], Mapping[str, str]]  # argv, and variables
 
 
 def programs(neighbour: bool, against: str) -> Mapping[str, Program]:
-    """{name: program}; what has to be made for them is made."""
+    """{name: program}; creates what the programs need."""
     CACHE.mkdir(parents=True, exist_ok=True)
     no_op = CACHE / "no_op.py"
     no_op.write_text(NO_OP, "utf-8")
@@ -124,7 +124,7 @@ def programs(neighbour: bool, against: str) -> Mapping[str, Program]:
 
 
 def checkout(commit: str) -> Path:
-    """The tree of a commit."""
+    """A checkout of a commit."""
     folder = CACHE / f"at-{commit}"
     if not folder.exists():
         folder.mkdir(parents=True)
@@ -180,9 +180,10 @@ def _column(costs: Sequence[Cost]) -> Callable[[Callable[[Cost], float], Callabl
 
 
 def check_costs(recorded: str, rounds: int) -> tuple[int, dict[str, list[float]]]:
-    """How many checks there are, and {check: milliseconds of CPU in each round}, programs it starts included.
+    """The number of checks, and {check: milliseconds of CPU in each round}, including the programs it starts.
 
-    Every round reads the host anew and the facts first, which checks share; the first one imports, and is not counted.
+    Every round reads the host anew, first the facts, which checks share. The first round imports modules and is not
+    counted.
     """
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     from envtune.audit import examine, read_facts
@@ -213,13 +214,13 @@ def check_costs(recorded: str, rounds: int) -> tuple[int, dict[str, list[float]]
 
 
 def _spent() -> float:
-    """CPU milliseconds of this process and of the children that it waited for."""
+    """CPU milliseconds of this process and of the children it has waited for."""
     children = os.times()
     return (time.process_time() + children.children_user + children.children_system) * 1000
 
 
 def slowest(count: int, costs: Mapping[str, Sequence[float]]) -> str:
-    """The ten that cost most, and what all cost together."""
+    """The ten most expensive checks, and the total of all."""
     medians = {name: statistics.median(own) for name, own in costs.items()}
     facts = medians["the facts"]
     rows = sorted(((value, name) for name, value in medians.items() if name != "the facts"), reverse=True)
@@ -230,7 +231,7 @@ def slowest(count: int, costs: Mapping[str, Sequence[float]]) -> str:
 
 
 def machine() -> str:
-    """What the figures depend on."""
+    """What the figures depend on: machine, interpreter, load."""
     from importlib.metadata import version
 
     tools = [name for name in ("firewall-cmd", "ufw", "nft", "iptables-save") if shutil.which(name)]

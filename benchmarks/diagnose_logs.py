@@ -1,8 +1,8 @@
-"""Made logs for the benchmarks of `envtune diagnose`: what CANN writes at level INFO, in the formats of facts D9.
+"""Synthetic logs for the benchmarks of `envtune diagnose`: what CANN writes at level INFO, in the formats of facts D9.
 
 Eight processes of one host log into one file, each line with its own time, thread and numbers: addresses, sizes, node
-and operator names, shapes. Nothing in it is an error; known errors, or lines that only hold a literal of one, are put
-in at a given rate.
+and operator names, shapes. None of it is an error; known errors, or lines that merely contain a literal of one, are
+inserted at a given rate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Iterator, Sequence
 SEED = 20240601
 CHUNK_LINES = 20_000
 
-# One line per kind of line: module, source file and line, text. What stands in braces is filled from pools.
+# One line per kind of line: module, source file and line, text. Fields in braces are filled from pools.
 KINDS = """\
 RUNTIME|stream.cc:1253|KernelTask: submit, stream_id={stream}, task_id={task}, sq_head={n}, kernel={kernel}
 RUNTIME|task.cc:2087|ToCommandBody: task_type={n}, stream_id={stream}, pc=0x{address}, args=0x{address}
@@ -47,7 +47,7 @@ MatMulV2 BatchMatMul SoftmaxV2 LayerNormV3 Add Mul Cast TransData Transpose Resh
 ReduceSumD BiasAdd Gelu GeluGrad DropOutDoMask FlashAttentionScore ApplyAdamW Conv2D BNTrainingReduce
 MaxPoolV3 ConcatD SplitVD
 """
-# Four known errors; a line of them is told in several here.
+# Four known errors; some of their lines are split into several here.
 FAILING = (
     "[ERROR] HCCL({pid},python):{time} "
     "[task_exception.cc:88][{tid}][TaskExecStage][Timeout][HostAffinity]Task run failed, base information is "
@@ -59,7 +59,7 @@ FAILING = (
     "size={bytes}, type=2",
     "EI0006: [PID: {pid}] {time} Getting socket times out. Reason: Remote Rank {device} did not send the data in time.",
 )
-# Beside what F08 looks for first, "cannot i(mport name)", and no match of it.
+# Contains what F08 looks for first, "cannot i(mport name)", but does not match it.
 CHATTY = (
     "[INFO] GE({pid},python):{time} [inline_pass.cc:212] [{tid}][{node}] cannot inline into graph {n}, kept, "
     "cost {task}, args 0x{address}",
@@ -87,7 +87,7 @@ def _pools(rng: random.Random) -> dict[str, list[str]]:
 
 
 def lines(share: float = 0.0, seed: int = SEED, put_in: Sequence[str] = FAILING) -> Iterator[bytes]:
-    """Chunks of whole lines without end; that share of the lines is put in."""
+    """Yield chunks of whole lines, endlessly; `share` of the lines are inserted ones."""
     rng = random.Random(seed)
     pools = _pools(rng)
     rows = [row.split("|") for row in KINDS.splitlines()]

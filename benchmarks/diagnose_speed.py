@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What `envtune diagnose` costs on big logs, beside ripgrep with the same expressions: CPU time of the whole process.
+"""What `envtune diagnose` costs on big logs, compared with ripgrep and the same expressions: CPU time of the process.
 
     python benchmarks/diagnose_speed.py                          200 MB, 3 rounds, 1 GB on standard input
     python benchmarks/diagnose_speed.py --size 1G --stream 10G   as in docs/benchmarks.md
 
 Makes three logs (diagnose_logs.py): one in which no line matches, one in which 1 % do, and one in which 20 % hold a
-literal of a signature, but do not match it. In every round each program
-runs once, one after the other, on one processor; the ratio is the median of those within the rounds. ripgrep (from
-PATH, `apt-get install ripgrep`) gets every signature in a file, with `--no-unicode`, which is its fastest way. Of
-signatures that span lines it gets what stands in the first one; those with look-around, which it cannot take, are left
-out. Then: the pure-Python path, the first answer on a log of 20 KB of an installed envtune with
-nothing in the cache and a home that cannot be written, and the memory for a stream on standard input.
+literal of a signature, but do not match it. In every round each program runs once, one after the other, on one
+processor; the ratio is the median of those within the rounds. ripgrep (from PATH, `apt-get install ripgrep`) gets every
+signature in a file, with `--no-unicode`, which is its fastest way. Of signatures that span lines it gets the part for
+the first line; those with look-around, which it does not support, are left out. Then: the pure-Python path, the first
+answer on a log of 20 KB of an installed envtune with nothing in the cache and a home that cannot be written, and the
+memory for a stream on standard input.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stdin: Optional[Iterator[bytes]] = None) -> Cost:
-    """Run on one processor to the end, with the output thrown away."""
+    """Run to completion on one processor and discard the output."""
     child = subprocess.Popen(
         ["taskset", "-c", str(max(os.sched_getaffinity(0))), *argv],
         env={**os.environ, **environ},
@@ -79,7 +79,7 @@ def write_log(path: Path, size: int, share: float, put_in: Sequence[str]) -> Non
 
 
 def for_ripgrep() -> tuple[list[str], int]:
-    """The signatures in ripgrep's syntax, and how many it cannot take."""
+    """The signatures in ripgrep's syntax, and how many it does not support."""
     from envtune import catalog
     from envtune.diagnose.patterns import patterns_of
 
@@ -111,7 +111,7 @@ def _as_bytes(text: str) -> str:
 
 
 def programs(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """{name: (argv, environment)}; the log is to be added."""
+    """{name: (argv, environment)}; the caller appends the log."""
     ours = [sys.executable, "-m", "envtune", "diagnose", "--no-check"]
     found = {
         "envtune diagnose": (ours, {}),
@@ -132,7 +132,7 @@ def programs(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
 
 
 def require_chatty() -> None:
-    """Exit unless a literal of some signature is in the line that is to hold one, and none matches it."""
+    """Exit unless the line meant to contain a literal of some signature does, and no signature matches it."""
     from envtune import catalog
     from envtune.catalog.signatures.literals import required_literals
     from envtune.diagnose.patterns import patterns_of
@@ -147,7 +147,7 @@ def require_chatty() -> None:
 
 
 def table(folder: Path, size: int, rounds: int) -> Iterator[str]:
-    """CPU seconds per GB of each program on both logs, and how often ours fits into it."""
+    """CPU seconds per GB of each program on both logs, and its ratio to ours."""
     found = programs(folder)
     require_chatty()
     for title, (share, put_in) in LOGS.items():
@@ -168,7 +168,7 @@ def table(folder: Path, size: int, rounds: int) -> Iterator[str]:
 
 
 def first_answer(folder: Path, rounds: int) -> str:
-    """CPU seconds of an installed envtune for a first answer, checks and all."""
+    """CPU seconds of an installed envtune for a first answer, including the checks."""
     site = folder / "site"
     subprocess.run(
         [
@@ -190,14 +190,14 @@ def first_answer(folder: Path, rounds: int) -> str:
     log.write_bytes(
         chunk[: chunk.rfind(b"\n", 0, 20_000) + 1] + b"RuntimeError: Initialize:/a/npu_sys_ctrl.cpp:9 NPU error\n"
     )
-    nowhere = str(log / "home")  # below a file nothing can be made
+    nowhere = str(log / "home")  # nothing can be created below a file
     environ = {"PYTHONPATH": str(site), "HOME": nowhere, "XDG_CACHE_HOME": nowhere}
     costs = [run([sys.executable, "-m", "envtune", "diagnose", str(log)], environ).cpu for _ in range(rounds + 2)]
     return f"first answer on 20 KB, checks run: {statistics.median(costs):.2f} s CPU (most {max(costs):.2f})"
 
 
 def stream(folder: Path, size: int) -> str:
-    """Peak memory for so many bytes on standard input: 256 MB of log again and again."""
+    """Peak memory for that many bytes on standard input: 256 MB of log, repeated."""
 
     def chunks() -> Iterator[bytes]:
         written, log = 0, []

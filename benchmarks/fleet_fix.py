@@ -2,8 +2,8 @@
 
     python benchmarks/fleet_fix.py [HOSTS] [REFUSING]     64 and 5 by default; as root, with sshd, sudo and ansible-core
 
-Says how far the run got, what it cost, and whether every byte is as it was after `envtune fleet undo`; ends with 1
-where a host was changed that should not have been, or is not as it was.
+Says how far the run got, what it cost, and whether `envtune fleet undo` restored every byte; exits with 1 if a host was
+changed that should not have been, or was not restored.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ def interrupted(names: Sequence[str]) -> list[str]:
 
 
 def common(folder: Path, names: Sequence[str]) -> list[str]:
-    """The words of a fix of these hosts."""
+    """The command line of a fix of these hosts."""
     site = str(fleet_fix.catalogue(folder))
     return ["SITE901", "-w", ",".join(names), "--become", "--soak", "0", "--timeout", "120", "--catalog", site]
 
 
 def seconds() -> float:
-    """Processor seconds of the programs that were started."""
+    """CPU seconds of the programs that were started."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,11 +1,11 @@
-"""What an audit of real SSH servers costs the machine it starts from, over ClusterShell by itself.
+"""What an audit of real SSH servers costs the machine that runs it, compared with ClusterShell alone.
 
     .venv/bin/python benchmarks/fleet_hosts.py            as root: 64 servers on loopback addresses, 3 rounds
     .venv/bin/python benchmarks/fleet_hosts.py --servers 8 --rounds 1
 
 In every round ClusterShell runs `true` on every server, then the program is sent and frames are found, with the same
 options of ssh (curve25519); then the snapshots are checked. CPU time is that of the process and its children (ssh),
-the servers not among them. The servers are those of tests/helpers/sshd_farm.py.
+without the servers. The servers are those of tests/helpers/sshd_farm.py.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def run(servers: int, rounds: int) -> list[Row]:
 
     from envtune.fleet.program import Job, collector_program
 
-    program = collector_program(Job())  # assembled beforehand, as a wheel brings it
+    program = collector_program(Job())  # assembled beforehand, as in a wheel
 
     hosts = [f"h{number:03d}" for number in range(1, servers + 1)]
     costs: list[tuple[Cost, ...]] = []

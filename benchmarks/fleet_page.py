@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/fleet_scale.py --keep DIR
     .venv/bin/python benchmarks/fleet_page.py DIR/fleet.html
 
-Needs playwright and the Chromium of the system. Each figure is the longest of some rounds, in milliseconds of the
-clock, from the event to the end of the second frame after it: what a person waits. The budget is 200 ms for what
+Needs playwright and the Chromium of the system. Each figure is the longest of several rounds, in milliseconds of wall
+time, from the event to the end of the second frame after it: the delay a person sees. The budget is 200 ms for what
 follows a key or a click, and 3 s to open the page.
 """
 

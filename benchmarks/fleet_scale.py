@@ -1,12 +1,13 @@
 """What `envtune fleet` costs for thousands of hosts: an audit, nights in the store, questions, the HTML page.
 
-    .venv/bin/python benchmarks/fleet_scale.py                      10,000 hosts, 30 nights: a quarter of an hour
+    .venv/bin/python benchmarks/fleet_scale.py                      10,000 hosts, 30 nights: 15 minutes
     .venv/bin/python benchmarks/fleet_scale.py --hosts 1000 --nights 5
-    .venv/bin/python benchmarks/fleet_scale.py --keep DIR           leaves the store and the page there
+    .venv/bin/python benchmarks/fleet_scale.py --keep DIR           keeps the store and the page in DIR
 
-ssh is a stub that swallows what it is sent and prints a frame of one of the 40 hosts of tests/helpers/fleet.py, so that
-everything but the network is there: ClusterShell, the frames, checking, the store. CPU time is user and system time of
-the process and all its children; memory is the proportional share (PSS) of the process and all below it, at its peak.
+ssh is a stub that discards its input and prints a frame of one of the 40 hosts of tests/helpers/fleet.py, so that
+everything but the network is included: ClusterShell, the frames, checking, the store. CPU time is user and system time
+of the process and all its children; memory is the proportional share (PSS) of the process and all below it, at its
+peak.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ exec cat "%s/$((${number:-0} %% 40))"
 
 
 class Cost(NamedTuple):
-    """Seconds of CPU and of the clock; MiB."""
+    """CPU and wall seconds; MiB."""
 
     cpu: float
     wall: float
@@ -48,7 +49,7 @@ class Cost(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of the table: what was asked for, what was measured."""
+    """A row of the table: what was run, what was measured."""
 
     what: str
     budget: str
@@ -77,7 +78,7 @@ def make_frames(folder: Path) -> list[bytes]:
 
 
 def measured(work: Callable[[], object]) -> Cost:
-    """Run something in a process of its own."""
+    """Run a function in a separate process."""
     began = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -97,7 +98,7 @@ def measured(work: Callable[[], object]) -> Cost:
 
 
 class _Sampler:
-    """Looks at the memory of a process and all below it, every half second."""
+    """Samples the memory of a process and its descendants every half second."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._peak, self._over = pid, 0, threading.Event()
@@ -142,7 +143,7 @@ def question() -> Any:
 
 
 def bare(hosts: Sequence[str], folder: Path) -> None:
-    """ClusterShell by itself, with the same ssh: `true` on every host, a thousand at a time."""
+    """ClusterShell alone, with the same ssh: `true` on every host, a thousand at a time."""
     from ClusterShell.Task import task_self
 
     task = task_self()
@@ -155,7 +156,7 @@ def bare(hosts: Sequence[str], folder: Path) -> None:
 
 
 def collect(hosts: Sequence[str], folder: Path) -> None:
-    """Our half of it: the program is sent, frames are found."""
+    """Our part: the program is sent, frames are found."""
     from envtune.fleet.collected import Collection, collection_verdict
     from envtune.fleet.frame import find_frame
     from envtune.fleet.hosts import chunks
@@ -199,7 +200,7 @@ NIGHT_ONE = 1_790_000_000.0
 
 
 def nights(records: Sequence[Any], hosts: Sequence[str], store: Path, count: int) -> list[Cost]:
-    """Write nights, each in a process of its own; returns what each cost. A percent of all changes, or is missed."""
+    """Write nights, each in a separate process; return what each cost. One percent changes or is missing."""
     state = [
         records[number % FRAMES]._replace(
             host=host, checks=dict(records[number % FRAMES].checks), facts=dict(records[number % FRAMES].facts)
@@ -215,7 +216,7 @@ def nights(records: Sequence[Any], hosts: Sequence[str], store: Path, count: int
 
 
 def _change(state: Sequence[Any], chosen: random.Random) -> None:
-    """Change so many outcomes and facts."""
+    """Change that many outcomes and facts."""
     cells = sum(len(record.checks) + len(record.facts) for record in state)
     for _ in range(int(cells * CHURN)):
         record = chosen.choice(state)
@@ -243,7 +244,7 @@ def _night(state: Sequence[Any], store: Path, night: int, lost: set[str]) -> Non
 
 
 def _require_missed(opened: Any, lost: set[str]) -> None:
-    """A host that was missed says nothing about that night."""
+    """A host that was missed has no data for that night."""
     from envtune.fleet.store.read import Store
 
     store = Store(opened)
@@ -264,7 +265,7 @@ QUESTIONS: Sequence[Sequence[str]] = (
 
 
 def ask(store: Path, folder: Path, words: Sequence[str]) -> Cost:
-    """One question by the command line."""
+    """One query through the command line."""
     policy = folder / "site.yaml"
     policy.write_text("schema: envtune.policy/1\nfacts:\n  driver: 25.0.rc1.1\n")
     more = ["--policy", str(policy)] if words[0] == "golden" else []
@@ -279,7 +280,7 @@ def ask(store: Path, folder: Path, words: Sequence[str]) -> Cost:
 
 
 def _environ() -> dict[str, str]:
-    """Modules are compiled once, as they are where envtune is installed."""
+    """Compile the modules once, as in an installed envtune."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
         **kept,
@@ -289,7 +290,7 @@ def _environ() -> dict[str, str]:
 
 
 def audit_rows(count: int, folder: Path) -> Iterator[Row]:
-    """An audit of so many hosts; what collecting costs is measured on some of them."""
+    """An audit of that many hosts; the cost of collecting is measured on some of them."""
     hosts, some = names(count), names(min(count, 2000))
     alone, ours = measured(lambda: bare(some, folder)), measured(lambda: collect(some, folder))
     each, base = (cost.cpu / len(some) * 1000 for cost in (ours, alone))

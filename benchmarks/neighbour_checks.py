@@ -1,7 +1,7 @@
 """Thirty checks of the same kind as ours, written for pytest-testinfra: what the neighbour in check_cost.py runs.
 
 They read what a preflight reads (files of the kernel, settings, packages, sockets, processes, interpreter), and judge
-little: the point is what it costs to ask.
+little: what matters is the cost of reading.
 """
 
 from __future__ import annotations

@@ -5,12 +5,11 @@
     python benchmarks/observe_accuracy.py --rounds 2 --kind healthy
 
 The jobs are those of the tests (tests/helpers/jobs.py) and those of observe_jobs.py, which were written after the
-thresholds were chosen; one after the other, with a nice value of 10. A verdict is
-right where its bound and a cause are those of the job. On a machine that others load, "it waits for a CPU"
-(oversubscribed) is true of every job, and of a job without a CPU for half of the time little else can be seen: that
-counts apart, as "others", where the load was above the number of CPUs, else as wrong. Prints the load and what the
-sampling cost. Ends with 1 where fewer than 7 of 8 jobs are right in 19 of 20 rounds, the healthy job is reported
-wrongly once, or a cost is above 1 %.
+thresholds were chosen; one after the other, with a nice value of 10. A verdict is right if its bound and one cause are
+those of the job. On a machine loaded by others, "it waits for a CPU" (oversubscribed) is true of every job, and a job
+that had no CPU for half of the time shows little else: that is counted separately, as "others", if the load exceeded
+the number of CPUs, else as wrong. Prints the load and what the sampling cost. Exits with 1 if fewer than 7 of 8 jobs
+are right in 19 of 20 rounds, the healthy job is misreported even once, or a cost is above 1 %.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ JOBS = Path(__file__).resolve().parents[1] / "tests" / "helpers" / "jobs.py"
 MORE = Path(__file__).with_name("observe_jobs.py")
 GROUPS = Path("/sys/fs/cgroup/cpu")  # control groups, version 1
 STARTS, LIMIT, NICE = 1.5, 0.01, 10
-SHARE = 0.95  # of the rounds in which a job is answered rightly, from which it counts as right
+SHARE = 0.95  # of its rounds that must be right for a job to count as right
 
 
 class Job(NamedTuple):
-    """What a job is, and what is right to say of it."""
+    """A job, and the right answers for it."""
 
     kind: str
     bound: str
     cause: str = ""
-    quota: int = 0  # microseconds of CPU in 100 ms, by a control group
+    quota: int = 0  # microseconds of CPU in 100 ms, set by a control group
     script: Path = JOBS
 
 
@@ -72,13 +71,13 @@ JOBS_OF: Mapping[str, Job] = {
 
 
 class Answer(NamedTuple):
-    """What was said of a job once."""
+    """One answer about a job."""
 
     bound: str
     causes: tuple[str, ...]
     cost: float
     load: float
-    waiting: float  # of the main thread, for a CPU
+    waiting: float  # share of the time in which the main thread waited for a CPU
 
     def is_right(self, job: Job) -> bool:
         """Return whether it is the job's bottleneck."""
@@ -86,7 +85,7 @@ class Answer(NamedTuple):
 
     @property
     def is_others(self) -> bool:
-        """Whether the main thread had no CPU for half of the time, and nothing but that is named."""
+        """Whether the main thread had no CPU for half of the time and nothing else is named."""
         if self.load <= (os.cpu_count() or 1):
             return False
         return self.causes == ("oversubscribed",) or (
@@ -95,7 +94,7 @@ class Answer(NamedTuple):
 
 
 def group_of(job: Job) -> Optional[Path]:
-    """Return a new control group with the job's limit; raises OSError where none can be made."""
+    """Return a new control group with the job's limit; raises OSError if none can be created."""
     if not job.quota:
         return None
     path = GROUPS / f"envtune-benchmark-{os.getpid()}"
@@ -129,7 +128,7 @@ def ask(job: Job, seconds: float) -> Answer:
 
 
 def rounds_of(jobs: Mapping[str, Job], rounds: int, seconds: float) -> Iterator[tuple[str, Answer]]:
-    """Yield what is said of the jobs, which take turns, so that the load of others meets all of them."""
+    """Yield the answers about the jobs, which take turns, so that load from others affects all of them."""
     for _ in range(rounds):
         for name, job in jobs.items():
             try:
@@ -157,7 +156,7 @@ def main() -> None:
 
 
 def report(jobs: Mapping[str, Job], answers: Mapping[str, list[Answer]]) -> bool:
-    """Print the counts; return whether they are not good enough."""
+    """Print the counts; return whether they miss the target."""
     right = 0
     for name, own in answers.items():
         good = sum(answer.is_right(jobs[name]) for answer in own)

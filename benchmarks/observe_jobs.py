@@ -1,8 +1,8 @@
-"""Jobs of every kind that `envtune observe` meets, each written on its own, as a user's script would be.
+"""Jobs of every kind that `envtune observe` handles, each self-contained, as a user's script would be.
 
     python observe_jobs.py KIND SECONDS
 
-What they must be answered with is in observe_accuracy.py. A wait for a device is a sleep: it costs no CPU.
+The expected answers are in observe_accuracy.py. A wait for a device is a sleep: it costs no CPU.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def starved() -> None:
 
 
 def _read(path: str, batches: Any) -> None:
-    buffer = mmap.mmap(-1, 1 << 16)  # aligned, as O_DIRECT wants it
+    buffer = mmap.mmap(-1, 1 << 16)  # aligned, as O_DIRECT requires
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
     places = os.fstat(descriptor).st_size >> 16
     while not ends():
@@ -83,7 +83,7 @@ def io_bound() -> None:
 
 
 def limited() -> None:
-    """Main thread and workers compute; a control group gives them a part of a CPU."""
+    """Main thread and workers compute; a control group limits them to a fraction of a CPU."""
     _beside(lambda: zlib.compress(DATA, 6), 2)
     cpu_bound()
 
@@ -106,7 +106,7 @@ def one_core() -> None:
 
 
 def many_threads() -> None:
-    """A dozen threads compute outside the interpreter's lock, and so does the main thread, on the CPUs there are."""
+    """A dozen threads and the main thread compute without holding the interpreter's lock, on all CPUs."""
     pool = ThreadPoolExecutor(12)
     for _ in range(12):
         pool.submit(_forever, lambda: hashlib.sha256(DATA).digest())
@@ -145,7 +145,7 @@ def lock() -> None:
 
 
 def subprocesses() -> None:
-    """Every sample is decoded by a program that is started for it, two at a time."""
+    """Every sample is decoded by a program started for it, two at a time."""
     program = "import zlib,os\nfor _ in range(4): zlib.compress(os.urandom(1 << 20), 6)"
     with ThreadPoolExecutor(2) as pool:
         while not ends():
@@ -154,7 +154,7 @@ def subprocesses() -> None:
 
 
 def map_churn() -> None:
-    """The main thread maps memory, touches it and gives it back: page faults without a disk."""
+    """The main thread maps memory, touches it and unmaps it: page faults without a disk."""
     while not ends():
         with mmap.mmap(-1, 1 << 26) as memory:
             for place in range(0, 1 << 26, mmap.PAGESIZE):

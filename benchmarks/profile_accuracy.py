@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How many files of a folder of labelled profiles `envtune profile` answers as their labels say.
+"""For how many files of a folder of labelled profiles the answer of `envtune profile` agrees with the label.
 
     python benchmarks/profile_accuracy.py FOLDER        FOLDER/index.jsonl: a row {"file": ..., "expect": ...} for each
 
-The labels are prose. EXPECTED is what they mean: for the name of a file the verdict, the evidence that must be named
-with advice, the evidence that must be named (with advice or as small), and words of the notes. Of a file without a row,
-and beyond what its row names, nothing may be advised. Prints what differs; ends with 1 where anything does.
+The labels are prose. EXPECTED is what they mean: per file name the verdict, the evidence that must be named with
+advice, the evidence that must be named (with advice or as small), and words of the notes. For a file without a row, and
+beyond what its row names, there must be no advice. Prints what differs; exits with 1 if anything does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Expected(NamedTuple):
     """What a label means."""
 
     verdict: str = "unknown"
-    advised: tuple[str, ...] = ()  # rules: all of them, and no other one, with advice
-    named: tuple[str, ...] = ()  # rules: at least as small
+    advised: tuple[str, ...] = ()  # rules: exactly these have advice
+    named: tuple[str, ...] = ()  # rules: at least reported as small
     notes: tuple[str, ...] = ()  # words
     may: tuple[str, ...] = ()  # rules that the label neither asks for nor excludes
 
@@ -83,7 +83,7 @@ EXPECTED: Mapping[str, Expected] = {
     "tb_plugin/torch_trace_num_workers_0.json": Expected("data", ("loader", "optimizer")),
     "tb_plugin/torch_trace_num_workers_4.json": Expected(may=("optimizer",)),
 }
-# Wrong on purpose: what the labels say and envtune does not.
+# Accepted differences: what the labels say and envtune does not.
 NOT_ANSWERED: Mapping[str, str] = {
     "tb_plugin/torch_trace_num_workers_*": "pageable copies to the device (1 to 2 % of the step) are not measured",
 }
@@ -118,7 +118,7 @@ def labelled(folder: Path) -> Sequence[str]:
 
 
 def main() -> None:
-    """Answer each file alone, and print what differs."""
+    """Analyse each file alone, and print what differs."""
     parser = argparse.ArgumentParser(description="Compare the answers of envtune profile with labels.")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder

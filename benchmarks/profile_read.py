@@ -5,12 +5,12 @@
     python benchmarks/profile_read.py --size 100M     the same with less, in proportion
     python benchmarks/profile_read.py --kind kernel_details --rounds 5
 
-Makes a table with the columns and cells of a real one (quoted shapes, a start with a tab behind it), reads it with
-`envtune profile --no-check` in a process of its own on one CPU, and prints the smallest of the rounds: CPU time of a
-process also grows with what else runs on the machine (caches, hyper-threads), never the other way round; the load is
-printed. In the same rounds it reads the table with Python's csv.reader and nothing else, and with `wc -l`: the ratios
-hold on a loaded machine, too. Tables of steps have tens of rows, and the rest is never read. Ends with 1
-where 1 GB would take more than 6 s of CPU or memory is above 200 MiB.
+Writes a table with the columns and cells of a real one (quoted shapes, a start time followed by a tab), reads it with
+`envtune profile --no-check` in a separate process on one CPU, and prints the smallest of the rounds: other load on the
+machine (caches, hyper-threads) can only increase a process's CPU time; the load is printed. In the same rounds it reads
+the table with Python's csv.reader alone, and with `wc -l`: the ratios hold on a loaded machine, too. Tables of steps
+have tens of rows, and the rest is never read. Exits with 1 if 1 GB would take more than 6 s of CPU or memory is above
+200 MiB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
 CSV_READER = "import csv, sys\nfor row in csv.reader(open(sys.argv[1], newline='')): pass"
 CPU_SECONDS, MEMORY = 6.0, 200  # for 1 GB; MiB
-ROWS = 1000  # that are repeated with other times
+ROWS = 1000  # that are repeated with different times
 KINDS = (
     "MatMulV2",
     "TransData",
@@ -92,7 +92,7 @@ def op_summary(number: int) -> str:
 
 
 class Table(NamedTuple):
-    """A kind of table: its file, its header, and how a row is made."""
+    """A kind of table: its file, its header, and how to build a row."""
 
     file: str
     header: str
@@ -120,7 +120,7 @@ def write(directory: Path, table: Table, size: int) -> int:
 
 
 def blocks(table: Table) -> Iterator[str]:
-    """Yield rows, many at a time."""
+    """Yield rows in large chunks."""
     start = 0
     while True:
         yield "".join(table.row(number) for number in range(start, start + ROWS))
@@ -162,7 +162,7 @@ def main() -> None:
             size = write(Path(folder), TABLES[kind], options.size)
             path = str(Path(folder) / TABLES[kind].file)
             costs, parsed, counted = [], [], []
-            for _ in range(options.rounds):  # in turn, so that the load of others meets all of them
+            for _ in range(options.rounds):  # in turn, so that load from others affects all of them
                 costs.append(read(Path(folder)))
                 parsed.append(cost([sys.executable, "-c", CSV_READER, path]).cpu)
                 counted.append(cost(["wc", "-l", path]).cpu)

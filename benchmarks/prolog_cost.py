@@ -1,10 +1,10 @@
-"""What a prolog adds to the start of a job: CPU seconds of `envtune hook slurm-prolog` with a kept verdict.
+"""What a prolog adds to the start of a job: CPU seconds of `envtune hook slurm-prolog` with a stored verdict.
 
     python benchmarks/prolog_cost.py                20 rounds
     python benchmarks/prolog_cost.py --rounds 5
 
 In every round each program runs once, one after the other. CPU is user and system time of the process and all its
-children. The verdict has an outcome for each of 300 checks; without a problem in it Slurm is not asked.
+children. The verdict has an outcome for each of 300 checks; as it has no problem, Slurm is not queried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROLOG = [sys.executable, "-m", "envtune", "hook", "slurm-prolog"]
 
 
 def spent(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
-    """CPU and wall milliseconds of a program that has to end with 0."""
+    """CPU and wall milliseconds of a program that must exit with 0."""
     start = time.monotonic()
     null = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_WRONLY, 0) for number in (1, 2)]
     pid = os.posix_spawn(argv[0], argv, environ, file_actions=null)

@@ -1,11 +1,11 @@
-"""What `envtune run` costs for the output of its command: CPU seconds per GB, beside programs that copy or record.
+"""What `envtune run` costs for the output of its command: CPU seconds per GB, compared with programs that copy it.
 
     python benchmarks/run_cost.py                      1 GB each, 5 rounds
     python benchmarks/run_cost.py --mb 200 --rounds 3
 
-In every round each program runs once, one after the other. CPU is that of the program and of all it waited for, less
-what the command itself used to write the output (it says so at its end). The reader at the other end is a process of
-its own and not counted. `start` is a run of `true`.
+In every round each program runs once, one after the other. CPU is that of the program and of all children it waited
+for, less what the command itself used to write the output (which it prints when it ends). The reader at the other end
+is a separate process and not counted. `start` is a run of `true`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENVTUNE = [str(Path(sys.executable).parent / "envtune"), "run", "--no-preflight"
 
 
 class Cost(NamedTuple):
-    """Of one run: CPU seconds (the writer's taken off, and with it), wall seconds, peak MiB."""
+    """Cost of one run: CPU seconds (without and with the writer's), wall seconds, peak MiB."""
 
     cpu: float
     total: float
@@ -100,7 +100,7 @@ def programs(
 
 
 def run(way: Callable[..., tuple[int, Callable[[], object]]], argv: Sequence[str], folder: Path) -> Cost:
-    """One run to its end."""
+    """Run once to completion."""
     used = folder / "used"
     used.write_text("0")
     began = time.perf_counter()

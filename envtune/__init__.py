@@ -1,11 +1,11 @@
-"""envtune: makes an Ascend NPU training host ready and keeps it so.
+"""envtune: prepares Ascend NPU training hosts and keeps them in shape.
 
 The names below are the public API (docs/api.md). They are imported when they are used: `import envtune` costs nothing.
 """
 
 from envtune.version import __version__ as __version__
 
-TYPE_CHECKING = False  # as typing's; nothing is imported here, for the reason that trust/import_path.py gives
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING; nothing is imported here, see trust/import_path.py
 if TYPE_CHECKING:
     from typing import Any
 

@@ -1,9 +1,9 @@
-"""Write a package as one file that needs nothing but Python 3.6: the collector and the executor, for travel.
+"""Write a package as one file that needs nothing but Python 3.6: the collector and the executor, to send to hosts.
 
-Modules follow each other in the order of their imports, relative imports are dropped, and imports of the standard
-library stand once at the top. What would mean something else in one file (a name defined twice, an alias, a circle) is
-refused. What a package imports of its neighbours in COMPANIONS is brought along. `scripts/assemble.py` is the command
-line of it; a wheel and the .pyz bring the files it makes.
+Modules follow each other in the order of their imports, relative imports are dropped, and each import of the standard
+library appears once, at the top. Whatever would change its meaning in a single file (a name defined twice, an alias, an
+import cycle) is refused. What a package imports from the packages in COMPANIONS is included. `scripts/assemble.py` is
+the command-line interface; a wheel and the .pyz contain the files it writes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from envtune import version
 OLDEST = (3, 6)
 WIDTH = 120
 MAIN = "__main__"
-COMPANIONS = ("trust",)  # packages beside the one that travels
+COMPANIONS = ("trust",)  # packages next to the assembled one
 # Before anything else is imported: Python puts the program's own directory, or the current one for a program from
-# standard input, in front of its library, and `:` at an end of PYTHONPATH is the current one, too. Only `-I` keeps
-# sitecustomize of there from running before this line.
+# standard input, in front of its library, and a `:` at either end of PYTHONPATH also means the current one. Only `-I`
+# keeps a sitecustomize from there from running before this line.
 PROLOGUE = """
 import sys
 
 if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if p.startswith((sys.base_prefix + "/lib", sys.base_exec_prefix + "/lib"))]
 """
-START = "#!/usr/bin/python3 -I\n"  # no PATH; and `env -S` is missing before coreutils 8.30 (CentOS 7, Ubuntu 18.04)
+START = "#!/usr/bin/python3 -I\n"  # not from PATH; `env -S` is missing before coreutils 8.30 (CentOS 7, Ubuntu 18.04)
 _RULE = "# " + "-" * 100
 _SCOPES = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 
@@ -51,15 +51,15 @@ class Module(NamedTuple):
 
     name: str
     path: Path
-    docstring: str  # as it is written
+    docstring: str  # as in the source
     code: str  # without docstring and imports
     imports: Mapping[str, Import]  # of the standard library
-    needs: Mapping[str, tuple[str, ...]]  # module of the package -> the names that are taken from it
+    needs: Mapping[str, tuple[str, ...]]  # module of the package -> the names imported from it
     definitions: Mapping[str, int]  # name -> line
 
 
 def shipped(name: str) -> str:
-    """Return the package `envtune.<name>` as one file: as a wheel or zipapp brings it, or assembled from a checkout."""
+    """Return the package `envtune.<name>` as one file: the one in a wheel or zipapp, or assembled from a checkout."""
     try:
         data = pkgutil.get_data("envtune", f"_data/{name}.py")
     except OSError:
@@ -119,7 +119,7 @@ def _module(package: Path, name: str, path: Path, names: set[str]) -> Module:
 
 
 def _target(package: Path, path: Path, node: ast.ImportFrom, names: set[str]) -> str:
-    """Return the module of the package that a relative import takes names from."""
+    """Return the module of the package that a relative import refers to."""
     where, inside = f"{path}:{node.lineno}", package in path.parents
     parts = path.relative_to(package if inside else package.parent).parts
     if any(alias.asname is not None or alias.name == "*" for alias in node.names):
@@ -135,7 +135,7 @@ def _target(package: Path, path: Path, node: ast.ImportFrom, names: set[str]) ->
 
 
 def _bound_by(path: Path, node: Union[ast.Import, ast.ImportFrom]) -> Iterator[tuple[str, Import]]:
-    """Yield what an import of the standard library binds."""
+    """Yield the names that an import of the standard library binds."""
     for alias in node.names:
         module = alias.name if isinstance(node, ast.Import) else node.module or ""
         if module.partition(".")[0] == "envtune":
@@ -146,7 +146,7 @@ def _bound_by(path: Path, node: Union[ast.Import, ast.ImportFrom]) -> Iterator[t
 
 
 def _refuse(name: str, path: Path, node: ast.stmt) -> None:
-    """Raise AssemblyError for a statement that would do something else in one file."""
+    """Raise AssemblyError for a statement that would behave differently in one file."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.ImportFrom) and inner.level:
             raise AssemblyError(f"{path}:{inner.lineno}: a relative import belongs to the top of the module")
@@ -155,7 +155,7 @@ def _refuse(name: str, path: Path, node: ast.stmt) -> None:
 
 
 def _defined_by(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield (name, line) of what a statement at the top of a module binds there, also below `if` and `try`."""
+    """Yield (name, line) for what a top-level statement of a module binds, including inside `if` and `try`."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name, node.lineno
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -180,7 +180,7 @@ def _without(text: str, dropped: Iterable[ast.stmt]) -> str:
 
 
 def _ordered(modules: Mapping[str, Module], own: set[str]) -> list[Module]:
-    """Return the package's `own` modules and what they need, each behind those it imports, the program last."""
+    """Return the package's `own` modules and their dependencies, each after those it imports, the program last."""
     ordered: dict[str, Module] = {}
 
     def add(name: str, path: tuple[str, ...]) -> None:
@@ -209,7 +209,7 @@ def _merged_imports(modules: Iterable[Module]) -> dict[str, Import]:
 
 
 def _check_names(modules: Iterable[Module], imports: Mapping[str, Import]) -> None:
-    """Refuse a name that is not there, that two modules define, or that would hide an import or a builtin elsewhere."""
+    """Refuse a name that does not exist, that two modules define, or that would shadow an import or builtin."""
     owners: dict[str, Module] = {}
     by_name = {module.name: module for module in modules}
     for module in modules:
@@ -228,7 +228,7 @@ def _check_names(modules: Iterable[Module], imports: Mapping[str, Import]) -> No
 
 
 def _import_lines(imports: Mapping[str, Import]) -> Iterator[str]:
-    """Yield the import statements, one for each module that members are taken from."""
+    """Yield the import statements, one per module."""
     whole: list[str] = []
     members: dict[str, list[str]] = {}
     for name, bound in sorted(imports.items()):

@@ -1,8 +1,8 @@
-"""Command lines that people are shown to paste: quoted for the shell, or withheld where a name in them is no plain one.
+"""Command lines shown to people for pasting: quoted for the shell, or withheld if they contain an unsafe name.
 
-Names come from hosts, recorded ones too, and whoever made a chain, a directory or a file chose them. Quoting keeps a
-shell from reading more into them, not the program that gets them (nft joins its arguments and takes `;` as its own) and
-not the reader, who trusts what looks like a path.
+Names come from hosts, including recorded ones, and were chosen by whoever created a chain, a directory or a file.
+Quoting protects against the shell, but not against the program that receives them (nft joins its arguments and parses
+`;` itself), nor does it protect the reader, who trusts what looks like a path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envtune.messages import Message, Text
 from envtune.records import expression
 from envtune.trust.characters import is_visible
 
-# Letters, digits and blanks of any language, and what no shell gives a meaning; no option.
+# Letters, digits and blanks of any language, and characters without a meaning in any shell; not an option.
 _PLAIN = expression(r"[\w@%+=:,./][\w@%+=:,./ -]*")
 _OWN = expression(r"(sudo )?envtune(?= |$)")
 # Where sudo looks on every distribution; the secure_path of openEuler and RHEL leaves /usr/local out.
@@ -27,7 +27,7 @@ is_program = False  # envtune was started as a program, as sys.argv says, and no
 
 
 class WithheldError(Exception):
-    """A name is not for a command line; `reason` says which."""
+    """A name is not safe on a command line; `reason` names it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -35,21 +35,21 @@ class WithheldError(Exception):
 
 
 def quoted(name: str) -> str:
-    """Return a name from a host as a word of a shell. Raises WithheldError."""
+    """Return a name from a host as a shell word. Raises WithheldError."""
     if not is_visible(name) or not _PLAIN.fullmatch(name):
         raise WithheldError(name)
     return quote(name)
 
 
 def require_word(name: str) -> str:
-    """Return a name that needs no quoting, for programs with a language of their own. Raises WithheldError."""
+    """Return a name that needs no quoting, for programs with their own syntax. Raises WithheldError."""
     if quoted(name) != name:
         raise WithheldError(name)
     return name
 
 
 def line(words: Iterable[str]) -> str:
-    """Return words of ours and what a user named as a command line. Raises WithheldError for what is not visible."""
+    """Return our words and the user's arguments as a command line. Raises WithheldError for invisible characters."""
     words = list(words)
     for word in words:
         if not is_visible(word):
@@ -58,23 +58,23 @@ def line(words: Iterable[str]) -> str:
 
 
 def with_catalogs(command: str, catalogs: Iterable[str]) -> str:
-    """Return a command of envtune with the directories of --catalog: without them it knows no entry of theirs."""
+    """Return an envtune command with the directories of --catalog: without them it would not find their entries."""
     return " ".join([command, *(quote(word) for directory in catalogs for word in ("--catalog", directory))])
 
 
 def checked(command: Union[str, Text]) -> Union[str, Text]:
-    """Return the command, or why it is not shown."""
+    """Return the command, or the reason why it is not shown."""
     if isinstance(command, Text) or is_visible(command):
         return command
     return WithheldError(command).reason
 
 
 def for_this_host(command: str, same_user: bool = False) -> str:
-    """Return a line that starts envtune with the program by its path, where its name alone would not start this one.
+    """Return a line that starts envtune, by its full path if its name alone would not start this one.
 
-    That is so for a virtual environment and the one file, and for sudo also below /usr/local. `same_user` is for lines
-    about the journal: whoever came by sudo needs it again. Lines for another host keep the name. Of several commands
-    the last one is envtune's.
+    That applies to a virtual environment and the single file, and for sudo also below /usr/local. `same_user` is for
+    lines about the journal: a user who used sudo needs it again. Lines for another host keep the plain name. Of several
+    commands the last one is envtune's.
     """
     first, joint, own = command.rpartition(" && ")
     found = _OWN.match(own) if is_program and "envtune" in own else None
@@ -88,7 +88,7 @@ def for_this_host(command: str, same_user: bool = False) -> str:
 
 
 def own_program() -> list[str]:
-    """Return the installed script or the one file by absolute path, else the module, isolated from this directory."""
+    """Return the absolute path of the installed script or single file, else the module in isolated mode (-I)."""
     program = os.path.abspath(sys.argv[0])
     if not program.endswith("__main__.py") and os.path.isfile(program) and _is_archive(program):
         return [sys.executable, "-I", program]

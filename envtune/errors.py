@@ -1,11 +1,11 @@
-"""Everything envtune raises on purpose.
+"""The exceptions that envtune raises on purpose.
 
     EnvtuneError
     +-- CatalogError        a YAML file is wrong: every diagnostic with file:line:column (exit 2)
     +-- SnapshotError       a snapshot is malformed or hostile, with the member's name (exit 2)
     +-- UsageError          an option names something that does not exist (exit 2)
     |   +-- MissingPackageError   a Python package is not installed (exit 2)
-    +-- HostError           reading the host failed; probes let these pass, the engine turns them into outcomes
+    +-- HostError           reading the host failed; probes let these propagate, the engine turns them into outcomes
     |   +-- Missing         the path or command is not there
     |   +-- Denied          the right to read it is missing
     |   +-- TimedOut        it did not answer within its deadline
@@ -19,7 +19,7 @@
         +-- Undetermined    the probe could not tell, and why
 
 `Missing`, `Denied` and the other host errors are also `OSError`s, so that code shared with the stdlib-only collector
-handles a live kernel and a recorded host with the same `except OSError`.
+handles a live and a recorded host with the same `except OSError`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CatalogError(EnvtuneError):
 
 
 class PolicyError(CatalogError):
-    """A site's policy file is wrong; one line for each thing that is, as of a catalogue file."""
+    """A site's policy file is wrong; one line per problem, as for a catalogue file."""
 
 
 class SnapshotError(EnvtuneError):
@@ -70,7 +70,7 @@ class SnapshotError(EnvtuneError):
         self.where, self.reason = where, reason
 
     def below(self, place: str) -> SnapshotError:
-        """Return the same error, said of a member of `place`."""
+        """Return the same error for a member of `place`."""
         return SnapshotError(f"{place}: {self.where}" if self.where else place, self.reason)
 
 
@@ -78,7 +78,7 @@ class UsageError(EnvtuneError):
     """The command line names something that does not exist."""
 
 
-# What others wrote, by the name that is imported: the package, and the extra of envtune that installs it.
+# Third-party packages by import name: the package, and the extra of envtune that installs it.
 PACKAGES: Mapping[str, tuple[str, str]] = {
     "ClusterShell": ("ClusterShell", "fleet"),
     "distro": ("distro", ""),
@@ -96,7 +96,7 @@ class MissingPackageError(UsageError):
 
     def __init__(self, module: str) -> None:
         package, extra = PACKAGES[module]
-        from_archive = not os.path.isdir(os.path.dirname(os.path.abspath(__file__)))  # pip knows no envtune then
+        from_archive = not os.path.isdir(os.path.dirname(os.path.abspath(__file__)))  # then pip does not know envtune
         wanted = package if from_archive or not extra else f"envtune[{extra}]"
         command = shlex.join([sys.executable or "python3", "-m", "pip", "install", wanted])
         super().__init__(
@@ -105,7 +105,7 @@ class MissingPackageError(UsageError):
 
 
 def require_package(module: str) -> None:
-    """Raise MissingPackageError where what is imported by that name is not installed."""
+    """Raise MissingPackageError if the package imported by that name is not installed."""
     try:
         importlib.import_module(module)
     except ImportError:
@@ -113,13 +113,13 @@ def require_package(module: str) -> None:
 
 
 def missing_package(error: BaseException) -> Optional[MissingPackageError]:
-    """Return the error to report where an import failed because a package of PACKAGES is not installed, else None."""
+    """Return the error to report if an import failed because a package of PACKAGES is not installed, else None."""
     module = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
     return MissingPackageError(module) if module in PACKAGES else None
 
 
 class PlanError(EnvtuneError):
-    """A plan cannot be trusted, understood or carried out here; `member` says which part of it."""
+    """A plan cannot be trusted, understood or carried out here; `member` names the part."""
 
     def __init__(self, member: str, reason: Text) -> None:
         super().__init__(Message("{where}: {reason}", where=member, reason=reason) if member else reason)
@@ -143,7 +143,7 @@ NO_COMMAND = "command not found"
 
 
 class Denied(HostError, PermissionError):
-    """There, but this user may not read it; a command is denied, too, where others can change `detail`."""
+    """It exists, but this user may not read it; a command is also denied if others can change `detail`."""
 
 
 class TimedOut(HostError):
@@ -151,18 +151,18 @@ class TimedOut(HostError):
 
 
 class Unreadable(HostError):
-    """There, and not what it should be."""
+    """It exists, but is not what it should be."""
 
 
 BEGINNING_ONLY = "only its beginning was recorded"
 
 
 class NotRecorded(HostError):
-    """The snapshot is silent about it."""
+    """The snapshot does not say."""
 
 
 class Elsewhere(HostError):
-    """On a machine of which nothing was read: where the job of a launch file will run."""
+    """On a machine that was not read: the one where the job of a launch file will run."""
 
 
 class Skipped(EnvtuneError):
@@ -201,7 +201,7 @@ NOT_RECORDED = N_("{path} is not in the snapshot")
 
 
 def is_not_recorded(reason: Text) -> bool:
-    """Return whether something is unknown only because the snapshot does not hold it."""
+    """Return whether something is unknown only because the snapshot does not contain it."""
     return isinstance(reason, Message) and reason.template == NOT_RECORDED
 
 
@@ -232,12 +232,12 @@ def _missing_text(error: Missing) -> Text:
 
 
 def long_number_text(error: NumberTooLongError) -> Text:
-    """Return what is the matter with a number of thousands of digits that was read."""
+    """Return the error for a number of thousands of digits."""
     return Message("a number of {digits} digits is neither a version nor a count", digits=error.digits)
 
 
 def internal_error_text(error: Exception) -> Text:
-    """Return what to say where envtune itself failed and the rest of the run goes on."""
+    """Return the message for a failure of envtune itself after which the run continues."""
     return Message("envtune itself failed here: {kind}: {error}", kind=type(error).__name__, error=error)
 
 
@@ -245,7 +245,7 @@ NO_MEMORY = Message("not enough memory to read it")
 
 
 def failure_text(error: Exception) -> Text:
-    """Return why something that was to be read is unknown, whatever was raised while it was read."""
+    """Return why something is unknown, from whatever was raised while it was read."""
     if isinstance(error, HostError):
         return host_error_text(error)
     if isinstance(error, Verdict):
@@ -275,19 +275,19 @@ SYSTEM_ERRORS: Mapping[str, str] = {  # what the system says, by the name of err
 
 
 def missing_text() -> Text:
-    """Return what the system says about a path at which nothing is."""
+    """Return the system's error message for a path that does not exist."""
     return Message(_MISSING)
 
 
 def no_directory_text(path: str) -> Optional[Text]:
-    """Return what the system says about a path that has to be a directory; None where it is one."""
+    """Return the system's error message for a path that has to be a directory; None if it is one."""
     if os.path.isdir(path):
         return None
     return Message(_NO_DIRECTORY) if os.path.lexists(path) else missing_text()
 
 
 def missing_parent_text(path: str) -> Optional[Text]:
-    """Return that the directory of a file that is to be written does not exist; None where it exists."""
+    """Return the message that the directory of a file to be written does not exist; None if it exists."""
     parent = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(parent):
         return None
@@ -296,6 +296,6 @@ def missing_parent_text(path: str) -> Optional[Text]:
 
 
 def system_error_text(error: OSError) -> Text:
-    """Return what the operating system says, without the path."""
+    """Return the operating system's error message, without the path."""
     template = SYSTEM_ERRORS.get(errno.errorcode.get(error.errno or 0, ""))
     return Literal(error.strerror or str(error)) if template is None else Message(template)

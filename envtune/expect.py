@@ -1,10 +1,10 @@
 """The closed list of matchers an expectation may use. No expressions, no shell.
 
-An expectation is a mapping with one matcher per key; all of them must hold (`{ge: 1, le: 7}`). Over several readings
-`all:` (the default) wants every one to match, `any:` at least one, `same: true` that they do not differ.
+An expectation is a mapping with one matcher per key; all of them must hold (`{ge: 1, le: 7}`). For several readings
+`all:` (the default) requires every one to match, `any:` at least one, `same: true` that they do not differ.
 
-A threshold or wanted value stands in the expectation and nowhere else, so that a site changes it in one place: a probe
-may say how such a value is worded (with its unit, say), never which one it is (docs/adr/0013).
+A threshold or expected value is in the expectation and nowhere else, so that a site changes it in one place: a probe
+may decide how such a value is worded (with its unit, for example), never the value itself (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TEMPLATES: Mapping[str, str] = {
 
 
 def value_text(value: Any) -> str:
-    """Return a value as it is shown to a person."""
+    """Return a value as shown to people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -62,7 +62,7 @@ def value_text(value: Any) -> str:
 
 
 def describe(expect: Expectation, show: Callable[[Any], str] = value_text) -> Text:
-    """Return the expectation in words; `show` writes its values, with their unit for example."""
+    """Return the expectation in words; `show` formats its values, with their unit for example."""
     return clauses(_describe_one(key, operand, show) for key, operand in expect.items())
 
 
@@ -89,28 +89,28 @@ def _pattern_text(pattern: str) -> Text:
 
 
 def in_unit(unit: str) -> Callable[[Any], str]:
-    """Return what writes a value of an expectation with its unit; without one, as it is."""
+    """Return the function that formats a value of an expectation with its unit; without a unit, unchanged."""
     return (lambda value: value_text(value) + (unit if unit == "%" else f" {unit}")) if unit else value_text
 
 
 def matchers(expect: Expectation) -> Expectation:
-    """Return the matchers that one value is held against: those inside `all` or `any`, none for `same`."""
+    """Return the matchers applied to one value: those inside `all` or `any`, none for `same`."""
     return {} if "same" in expect else expect.get("all", expect.get("any", expect))
 
 
 def only(expect: Expectation, matcher: str) -> Any:
-    """Return what the expectation gives to `matcher` where that is its only matcher, else None."""
+    """Return the argument of `matcher` if that is the expectation's only matcher, else None."""
     inner = matchers(expect)
     return inner.get(matcher) if len(inner) == 1 else None
 
 
 def matches(expect: Expectation, value: Any) -> bool:
-    """Return whether one value meets every matcher; TypeError or ValueError when it cannot be compared at all."""
+    """Return whether one value meets every matcher; raises TypeError or ValueError if it cannot be compared at all."""
     return all(MATCHERS[key](value, operand) for key, operand in expect.items())
 
 
 def misses(expect: Expectation, readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """Return the readings that do not meet the expectation; empty when it holds."""
+    """Return the readings that do not meet the expectation; empty if it holds."""
     if "same" in expect:
         return () if len({value_text(r.value) for r in readings}) <= 1 else tuple(readings)
     if "any" in expect:
@@ -120,7 +120,7 @@ def misses(expect: Expectation, readings: Sequence[Reading]) -> tuple[Reading, .
 
 
 def expected_value(reading: Reading, expect: Expectation, stated: Optional[Text] = None) -> Text:
-    """Return what to show as expected for one reading; `stated` are the words of the check, if it has any."""
+    """Return what to show as expected for one reading; `stated` is the check's own wording, if any."""
     words = reading.expected(expect) if callable(reading.expected) else reading.expected
     return words or stated or describe(expect)
 

@@ -1,7 +1,7 @@
 """Sets of whole numbers as sorted, disjoint, inclusive pairs: ports, and IP addresses as numbers.
 
-Nothing is ever sampled, so a statement about an interval holds for every port or address in it. Why no library:
-docs/adr/0012.
+Nothing is ever sampled, so a statement about an interval holds for every port or address in it. docs/adr/0012 explains
+why no library is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Intervals = tuple[tuple[int, int], ...]
 
 
 def union(pairs: Iterable[tuple[int, int]]) -> Intervals:
-    """Return any inclusive pairs as intervals; a pair that ends before it begins is empty."""
+    """Return arbitrary inclusive pairs as intervals; a pair that ends before it begins is empty."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(pairs):
         if merged and low <= merged[-1][1] + 1:
@@ -27,7 +27,7 @@ def union(pairs: Iterable[tuple[int, int]]) -> Intervals:
 
 
 def intersection(left: Intervals, right: Intervals) -> Intervals:
-    """Return what is in both."""
+    """Return the intersection."""
     shared: list[tuple[int, int]] = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -42,7 +42,7 @@ def intersection(left: Intervals, right: Intervals) -> Intervals:
 
 
 def difference(left: Intervals, right: Intervals) -> Intervals:
-    """Return what is in `left` and not in `right`."""
+    """Return what is in `left` but not in `right`."""
     remaining: list[tuple[int, int]] = []
     j = 0
     for low, high in left:
@@ -65,11 +65,11 @@ def port_text(ports: Intervals) -> str:
 
 
 # ---------------------------------------------------------------------- IP addresses
-# ipaddress is imported where an address has to be read: most runs read none.
+# ipaddress is imported where an address has to be parsed: most runs parse none.
 
 
 def address_number(address: str, family: int) -> int:
-    """Return an address of IPv4 (4) or IPv6 (6) as a number, its zone dropped; ValueError when it is none of these."""
+    """Return an address of IPv4 (4) or IPv6 (6) as a number, without its zone; raises ValueError if it is neither."""
     from ipaddress import IPv4Address, IPv6Address
 
     plain = address.partition("%")[0]
@@ -77,7 +77,7 @@ def address_number(address: str, family: int) -> int:
 
 
 def address_family(address: str) -> int:
-    """Return 4 or 6; ValueError when `address` is a name or nonsense."""
+    """Return 4 or 6; raises ValueError if `address` is not an IP address."""
     from ipaddress import ip_address
 
     return ip_address(address.partition("%")[0]).version
@@ -92,7 +92,7 @@ def network_range(text: str, family: int) -> tuple[int, int]:
     from ipaddress import ip_network
 
     network = ip_network(f"{address.partition('%')[0]}/{length}", strict=False)
-    if "." in length and length != str(network.netmask):  # ipaddress takes 0.0.0.255 for /24
+    if "." in length and length != str(network.netmask):  # ipaddress reads 0.0.0.255 as /24
         raise ValueError(text)
     return int(network[0]), int(network[-1])
 
@@ -105,12 +105,12 @@ def unicast_addresses(family: int) -> Intervals:
 
 
 def network_texts(addresses: Intervals, family: int) -> tuple[str, ...]:
-    """Return exactly these addresses as networks and single addresses: every tool takes those, and few take ranges."""
+    """Return exactly these addresses as networks and single addresses: every tool takes those, but few take ranges."""
     return tuple(_network_text(network) for low, high in addresses for network in _networks(low, high, family))
 
 
 def address_text(addresses: Intervals, family: int, limit: int = 4) -> str:
-    """Return addresses for people, `10.0.0.0/8, 192.0.2.7`: at most `limit` intervals and how many more."""
+    """Return addresses for people, `10.0.0.0/8, 192.0.2.7`: at most `limit` intervals and the number of the rest."""
     texts = [_interval_text(low, high, family) for low, high in addresses[:limit]]
     return ", ".join(texts) + (f" (+{len(addresses) - limit})" if len(addresses) > limit else "")
 

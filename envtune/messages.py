@@ -1,7 +1,8 @@
-"""What a person reads: a message with fields, rendered in the reader's language at the very end.
+"""Texts for people: a message with fields, rendered in the user's language as late as possible.
 
 English is written in the code and is the key of the translation. The Chinese is in locale/zh/LC_MESSAGES/envtune.po, a
-standard gettext catalogue; `make messages` collects new messages and compiles it. English costs nothing at start.
+standard gettext catalogue; `make messages` collects new messages and compiles it. English adds nothing to the start-up
+time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ LANGUAGES = ("en", "zh")
 
 
 class Text:
-    """Something to read, in either language; `to(lang)` renders it."""
+    """A text in either language; `to(lang)` renders it."""
 
     __slots__ = ()
 
@@ -74,7 +75,7 @@ class Literal(Text):
 
 
 class Bilingual(Text):
-    """A text that brings its translation along, as those of the catalogue do."""
+    """A text that includes its translation, like those in the catalogue."""
 
     __slots__ = ("_en", "_zh")
 
@@ -106,7 +107,7 @@ def N_(template: str) -> str:  # gettext's name for it
 
 
 def in_context(context: str, template: str, /, **fields: Any) -> Message:
-    """Return a message whose English has another translation elsewhere; `context` tells them apart."""
+    """Return a message whose English text is translated differently elsewhere; `context` distinguishes them."""
     message = Message(template, **fields)
     message.context = context
     return message
@@ -118,22 +119,22 @@ def plural(one: str, many: str, count: int, /, **fields: Any) -> Message:
 
 
 def enumerated(parts: Iterable[Text | str]) -> Joined:
-    """Return names in a row: `a, b` (with the enumeration comma in Chinese)."""
+    """Return a list of names: `a, b` (with the enumeration comma in Chinese)."""
     return Joined(parts, in_context("between names", ", "))
 
 
 def listed(parts: Iterable[Text | str]) -> Joined:
-    """Return phrases in a row: `a, b` (with a full-width comma in Chinese)."""
+    """Return a list of phrases: `a, b` (with a full-width comma in Chinese)."""
     return Joined(parts, Message(", "))
 
 
 def clauses(parts: Iterable[Text | str]) -> Joined:
-    """Return clauses in a row: `a; b` (with a full-width semicolon in Chinese)."""
+    """Return a list of clauses: `a; b` (with a full-width semicolon in Chinese)."""
     return Joined(parts, Message("; "))
 
 
 def alternatives(parts: Iterable[Text | str]) -> Text:
-    """Return names of which one is meant: `a, b or c`."""
+    """Return a list of alternatives: `a, b or c`."""
     named: list[Text] = [part if isinstance(part, Text) else Literal(part) for part in parts]
     if len(named) < 2:
         return enumerated(named)
@@ -141,10 +142,10 @@ def alternatives(parts: Iterable[Text | str]) -> Text:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return at most three known names that look like `word`, the best first; letter case does not count.
+    """Return at most three known names similar to `word`, the best first, ignoring case.
 
-    For an id that does not exist these are ids with the same letters, for the beginning of a name or a short form of it
-    (`md` for markdown) that name.
+    For an id that does not exist these are ids with the same letters; for a prefix or abbreviation of a name (`md` for
+    markdown), that name.
     """
     import difflib
     import re

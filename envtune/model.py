@@ -1,7 +1,7 @@
-"""The words of the project as frozen data. Imports nothing of ours.
+"""The data types of the project, immutable. Imports nothing else of envtune.
 
-Named tuples and not frozen dataclasses: making a class of the latter costs 0.8-1.2 ms, of the former 0.2 ms, and a run
-of `check` that may cost 200 ms makes some fifty of them.
+Named tuples instead of frozen dataclasses: defining a dataclass costs 0.8-1.2 ms, a named tuple 0.2 ms, and a run of
+`check`, with a budget of 200 ms, defines some fifty of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Source = Union[str, Text]  # where a statement comes from: a path or a command, 
 
 
 class Outcome(str, Enum):
-    """What a check says about one subject."""
+    """The outcome of a check for one subject."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -30,7 +30,7 @@ class Outcome(str, Enum):
 
 
 class Severity(str, Enum):
-    """How much a failed check matters; `rank` orders them, from 0 for info to 4 for critical."""
+    """How serious a failed check is; `rank` orders them, from 0 for info to 4 for critical."""
 
     INFO = "info"
     LOW = "low"
@@ -43,9 +43,9 @@ class Severity(str, Enum):
 
 
 class Command(NamedTuple):
-    """What to type about a finding: a line to paste, or as a text why none is shown (commandline.py).
+    """What to type about a finding: a line to paste, or a text that says why none is shown (commandline.py).
 
-    `kind` is fix where pasting the line repairs what was found, look where it only shows more. In a check the line is a
+    `kind` is fix if the line repairs what was found, look if it only shows more. In a check the line is a
     template (audit/remedies.py).
     """
 
@@ -67,10 +67,10 @@ Wording = Callable[[Expectation], Optional[Text]]
 class Reading(NamedTuple):
     """One value a probe read about one subject.
 
-    `value` is what the expectation judges. `shown` replaces the generated wording where the value alone would not tell
-    a person enough. `expected` does so for the expectation: as a function it words the expectation it is given, None
-    for the generated words; as a text it says what the probe compared with, where `value` is the result of a comparison
-    (true, `match`). `reason` says why this subject could not be read (then `value` is not judged).
+    `value` is what the expectation judges. `shown` replaces the generated wording if the value alone would not tell a
+    person enough. `expected` does so for the expectation: a function returns the wording of the expectation it is
+    given, or None for the generated one; a text says what the probe compared with, if `value` is the result of a
+    comparison (true, `match`). `reason` says why this subject could not be read (then `value` is not judged).
     """
 
     subject: str
@@ -80,12 +80,12 @@ class Reading(NamedTuple):
     expected: Union[Text, Wording, None] = None
     reason: Optional[Text] = None
     needs_privilege: bool = False  # the only reason is a missing privilege
-    commands: tuple[Command, ...] = ()  # in place of the check's
+    commands: tuple[Command, ...] = ()  # instead of the check's
     fields: Mapping[str, str] = {}  # for the lines of the check's commands
 
 
 class Fact(NamedTuple):
-    """One statement about what kind of host this is; `value` is None when it could not be told; `reason` says why."""
+    """One statement about the kind of host; `value` is None if it could not be determined; `reason` says why."""
 
     name: str
     value: Optional[str]
@@ -94,7 +94,7 @@ class Fact(NamedTuple):
 
 
 class SeverityRow(NamedTuple):
-    """Another severity of a check: where these facts hold and, unless it is None, the value that was read is this."""
+    """Another severity of a check, used if these facts hold and the value read equals `value` (unless that is None)."""
 
     when: Mapping[str, Any]
     value: Any
@@ -119,7 +119,7 @@ class Waiver(NamedTuple):
 class Covered(NamedTuple):
     """A check whose findings have the same cause as those of the check that names it.
 
-    They have it where both are about the same subject or, with `subject`, where the naming check found that one.
+    They do if both are about the same subject or, with `subject`, if the naming check found that one.
     """
 
     check: str
@@ -152,9 +152,9 @@ class Check(NamedTuple):
     deadline: float = 20.0
     waivers: tuple[Waiver, ...] = ()  # of the policy in use
     impact: str = "degrades"  # on a job: stops | degrades (slower, or other results) | none
-    note: bool = False  # what it finds is worth knowing and no problem
+    note: bool = False  # what it finds is worth knowing but not a problem
     covers: tuple[Covered, ...] = ()
-    expected: Optional[Text] = None  # the expectation in words, where its values are the probe's own (true, match)
+    expected: Optional[Text] = None  # the expectation in words, if its values are the probe's own (true, match)
     note_when: Mapping[str, Any] = {}  # facts of hosts on which it is a note; in a finding, `note` says whether it is
 
     @property
@@ -164,12 +164,12 @@ class Check(NamedTuple):
 
     @property
     def why(self) -> Optional[Text]:
-        """Why it matters; None where a site's check says no more than its title."""
+        """Why it matters; None if a site's check has nothing beyond its title."""
         return None if self.rationale.en == self.title.en else self.rationale
 
 
 class Signature(NamedTuple):
-    """How an FAQ entry's error looks in a log; a `strong` one is that entry's alone, a `weak` one needs a second sign.
+    """How an FAQ entry's error looks in a log; a `strong` one belongs to it alone, a `weak` one needs a second sign.
 
     `requires` must all occur in the same log, `unless` must not; `origin` is seed where the porting guide shows it.
     `frame` must match a line of the Python traceback that ends with the line that was found. `regex` of one that is
@@ -187,10 +187,10 @@ class Signature(NamedTuple):
 
 
 class Criterion(NamedTuple):
-    """What a check, or a fact about the host, says to the cause of an FAQ entry.
+    """What a check, or a fact about the host, says about the cause of an FAQ entry.
 
     `subject` (with `*`) and `actual` (a regular expression for the English text) pick findings of `check`; both may
-    name groups of the signatures in braces. `when` are facts that must hold; without a check they speak for themselves.
+    name groups of the signatures in braces. `when` are facts that must hold; without a check they are sufficient.
     `outcome` is that of the finding: fail or pass. `found` says in words what `actual` picks.
     """
 
@@ -205,9 +205,9 @@ class Criterion(NamedTuple):
 class FaqEntry(NamedTuple):
     """One entry of `checks/faq/`: a known error, its cause, what proves it on a host, and who has to act (`side`).
 
-    `proves`: this is what the message says; `favours`: this makes it likelier; `rules_out`: with this it is not so.
-    `run` is the command that helps where no repair does, with its arguments; `settings` are variables that the job
-    needs, each with the captured numbers that its value may come from (`{needed}`, `{above+1}`).
+    `proves`: this is what the message says; `favours`: this makes it likelier; `rules_out`: this excludes it. `run` is
+    the command, with its arguments, that helps if no repair does; `settings` are variables that the job needs, each
+    with the captured numbers that its value may come from (`{needed}`, `{above+1}`).
     """
 
     id: str
@@ -232,14 +232,14 @@ class FaqEntry(NamedTuple):
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The ids of the checks that say something to its cause, the most telling first."""
+        """The ids of the checks that say something about its cause, the most conclusive first."""
         return tuple(dict.fromkeys(row.check for row in (*self.proves, *self.favours, *self.rules_out) if row.check))
 
 
 class ErrorCode(NamedTuple):
-    """A code that CANN, torch_npu or HCCL report: its meaning, what to do, who has to act, and where that is written.
+    """A code that CANN, torch_npu or HCCL report: its meaning, what to do, who has to act, and the source.
 
-    `generic` ones say where it failed, not why; `exact` ones have a row of their own, others their module's.
+    `generic` ones say where it failed, not why; `exact` ones have their own row, others that of their module.
     """
 
     code: str
@@ -252,7 +252,7 @@ class ErrorCode(NamedTuple):
     exact: bool = True
 
     def entry(self) -> FaqEntry:
-        """Return it as an FAQ entry, to be told like one."""
+        """Return it as an FAQ entry, to be reported like one."""
         return FaqEntry(
             self.code,
             f"code-{self.code.lower()}",
@@ -268,7 +268,7 @@ class ErrorCode(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One typed step of a playbook; `lines` are what a person does, for the kind `instructions`."""
+    """One typed step of a playbook; `lines` are the steps for a person, for the kind `instructions`."""
 
     kind: str
     arguments: Mapping[str, Any]
@@ -290,7 +290,7 @@ class Playbook(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What one check says about one subject of one host."""
+    """The result of one check for one subject of one host."""
 
     check: Check
     outcome: Outcome
@@ -302,7 +302,7 @@ class Finding(NamedTuple):
     evidence: Evidence
     needs_privilege: bool = False  # unknown only because of a missing privilege
     commands: tuple[Command, ...] = ()  # what to type on this host
-    waiver: Optional[Waiver] = None  # why the outcome is waived; where it is not, the waiver has expired
+    waiver: Optional[Waiver] = None  # why the outcome is waived; if it is not, the waiver has expired
 
     @property
     def id(self) -> str:
@@ -311,7 +311,7 @@ class Finding(NamedTuple):
 
 
 class FileStat(NamedTuple):
-    """What `stat` says; `kind` is file, dir, link, char, block, fifo or socket; size in bytes, mtime in seconds."""
+    """The result of `stat`; `kind` is file, dir, link, char, block, fifo or socket; size in bytes, mtime in seconds."""
 
     kind: str
     mode: int = 0o644
@@ -319,7 +319,7 @@ class FileStat(NamedTuple):
     gid: int = 0
     size: int = 0
     mtime: float = 0.0
-    links: int = 1  # names of a file; a recording does not tell
+    links: int = 1  # hard links of a file; not recorded
 
 
 class CommandResult(NamedTuple):
@@ -346,12 +346,12 @@ class Process(NamedTuple):
     argv: tuple[str, ...] = ()
     state: str = "S"
     started: float = 0.0
-    devices: tuple[str, ...] = ()  # /dev/davinci* nodes it holds open; empty when its descriptors may not be read
+    devices: tuple[str, ...] = ()  # /dev/davinci* nodes it has open; empty if its descriptors may not be read
     opaque: bool = False  # its descriptors may not be read by this user
 
 
 class Listener(NamedTuple):
-    """One listening TCP socket; `process` is empty when the owner may not be read."""
+    """One listening TCP socket; `process` is empty if the owner may not be read."""
 
     address: str
     port: int
@@ -368,7 +368,7 @@ class Interface(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """Capacity of the file system that holds `path`, in bytes; inodes are None where a recording has none."""
+    """Capacity of the file system that contains `path`, in bytes; inodes are None if a recording has none."""
 
     path: str
     total: int
@@ -378,9 +378,9 @@ class Disk(NamedTuple):
 
 
 class Fixes(NamedTuple):
-    """What `envtune fix` would do about the findings: the checks that it fixes, and why it does not fix others."""
+    """What `envtune fix` would do about the findings: the checks it fixes, and why it does not fix others."""
 
-    checks: Optional[tuple[str, ...]]  # None: nobody asked
+    checks: Optional[tuple[str, ...]]  # None: not determined
     refused: Mapping[str, Text] = {}
     elsewhere: tuple[str, ...] = ()  # checks whose fix can be planned on the host itself, or as root
 
@@ -394,15 +394,15 @@ class Report(NamedTuple):
     target: Mapping[str, Source]
     facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
-    fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: nobody asked
+    fixable: Optional[tuple[str, ...]] = None  # checks whose findings `envtune fix` would fix; None: not determined
     policy: Mapping[str, str] = {}  # `file` and `profile` of the policy in use
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
-    snapshot: str = ""  # of a recorded host: the file, as it was named
-    elsewhere: tuple[str, ...] = ()  # further ones that it would fix as root, or on the host itself
+    snapshot: str = ""  # of a recorded host: the file, as named by the user
+    elsewhere: tuple[str, ...] = ()  # more that it would fix as root, or on the host itself
 
 
 class FixOptions(NamedTuple):
-    """What the user said about the repair. An action whose signature has the keyword `options` gets it.
+    """The user's options for the repair. An action whose signature has the keyword `options` gets them.
 
     `peers` are the addresses and networks (`10.0.0.2`, `10.0.0.0/24`, `fd00::/8`) of the other hosts of the job, names
     already resolved. `wheels` is a directory of wheels for hosts without a network, `env_file` the file to write
@@ -447,10 +447,10 @@ class Change(NamedTuple):
     other_owners: tuple[Text, ...] = ()  # who else sets the same thing
     note: Optional[Text] = None  # what else to know before consenting
     fixes: tuple[str, ...] = ()  # further checks that it fixes, besides `finding`
-    # What the checks are run on afterwards (fields of TargetOptions), where the job named before cannot show the
-    # effect: a variable written to a file is seen by the jobs that read that file, not by this shell.
+    # The target of the checks afterwards (fields of TargetOptions), if the job named before cannot show the effect: a
+    # variable written to a file is seen by the jobs that read that file, not by this shell.
     verify: Mapping[str, Any] = {}
     id: str = ""  # C01, C02, ... in the plan
     versions: tuple[VersionChange, ...] = ()  # what it replaces by another version
-    interrupts: Optional[Text] = None  # what it may interrupt, where `disruption` alone would say too little
-    until_reboot: Optional[Text] = None  # why it lasts until the next boot only
+    interrupts: Optional[Text] = None  # what it may interrupt, if `disruption` alone would say too little
+    until_reboot: Optional[Text] = None  # why it lasts only until the next boot

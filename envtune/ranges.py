@@ -1,4 +1,4 @@
-"""Whole numbers and ranges of them in text: `0-3,8` of the kernel as numbers, `cpu0, cpu1, cpu2` as `cpu0-2`."""
+"""Whole numbers and ranges of them in text: the kernel's `0-3,8` as numbers, `cpu0, cpu1, cpu2` as `cpu0-2`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Iterable, Iterator, Optional, Sequence
 from envtune.records import expression
 
 MOST_DIGITS = 18  # below 2**63, what the kernel counts with; Python refuses to convert thousands of digits
-MOST_SUBJECTS = 4096  # of one range that are named one by one
+MOST_SUBJECTS = 4096  # of one range that are expanded
 _NUMBERED = expression(r"([a-z_]+)(0|[1-9]\d{0,5})(?:-(0|[1-9]\d{0,5}))?")  # `train01` is a name
 
 
 class NumberTooLongError(ValueError):
-    """Text that was read has a number of more digits than anything counts with."""
+    """Text that was read contains a number with more digits than anything uses."""
 
     def __init__(self, digits: int) -> None:
         super().__init__(f"a number of {digits} digits")
@@ -27,12 +27,12 @@ def checked_int(text: str) -> int:
 
 
 def decimal(text: str) -> Optional[int]:
-    """Return the whole number that `text` is, in ASCII digits alone; None for anything else."""
+    """Return `text` as a whole number if it consists of ASCII digits only; None for anything else."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 
 def whole_number(text: str) -> Optional[int]:
-    """Return the whole number that `text` is, white space around it left aside; None for anything else."""
+    """Return `text` as a whole number, ignoring surrounding white space; None for anything else."""
     return decimal(text.strip())
 
 
@@ -49,7 +49,7 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
 
 
 def join_subjects(names: Iterable[str]) -> str:
-    """Join numbered names (`npu3`, `cpu4-7`) to sorted ranges; others stay as they are, in order of first mention."""
+    """Join numbered names (`npu3`, `cpu4-7`) to sorted ranges; others are unchanged, in order of first mention."""
     numbers: dict[tuple[str, bool], set[int]] = {}
     for part in (part.strip() for name in names for part in name.split(", ")):
         found = _NUMBERED.fullmatch(part)
@@ -77,7 +77,7 @@ def _ranges(stem: str, numbers: Sequence[int]) -> list[str]:
 
 
 def single_subjects(joined: str) -> Iterator[str]:
-    """Yield the names that `join_subjects` joined, each of its own: `npu2-3, te` is npu2, npu3 and te."""
+    """Yield the names joined by `join_subjects` one by one: `npu2-3, te` is npu2, npu3 and te."""
     for part in joined.split(", "):
         yield part
         found = _NUMBERED.fullmatch(part)

@@ -1,16 +1,16 @@
-"""`NamedTuple` as in typing, made at a fraction of the cost: `envtune check` makes some fifty of these at each start.
+"""`NamedTuple` as in typing, at a fraction of the cost: `envtune check` defines some fifty of these at each start.
 
-Regular expressions that are compiled when they are first used: it imports many, too, and uses few.
+Regular expressions that are compiled on first use: it also imports many of these and uses few.
 
-typing compiles the annotation of every field, and collections a `__new__` for every class (ADR 7). Here nobody looks at
-the types, and classes with the same number of fields share compiled code. Type checkers see typing's own.
+typing compiles the annotation of every field, and collections a `__new__` for every class (ADR 7). Here types are not
+examined, and classes with the same number of fields share compiled code. Type checkers see the one of typing.
 """
 
 from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
     from typing import NamedTuple as NamedTuple
@@ -21,7 +21,7 @@ else:
 
     _SPACE = {"_new": tuple.__new__, "__builtins__": {}}
     _new = tuple.__new__
-    # A `__new__` for each number of fields, whose arguments have no names yet: the usual ones are compiled beforehand.
+    # A `__new__` for each number of fields, with unnamed arguments: the usual ones are compiled beforehand.
     _USUAL = (
         lambda _cls, a: _new(_cls, (a,)),
         lambda _cls, a, b: _new(_cls, (a, b)),
@@ -38,7 +38,7 @@ else:
     _codes: dict[int, CodeType] = {number: made.__code__ for number, made in enumerate(_USUAL, 1)}
 
     class _Record:
-        """The methods of all records; what they do is what those of collections.namedtuple do."""
+        """The methods of all records, equivalent to those of collections.namedtuple."""
 
         __slots__ = ()
 
@@ -79,7 +79,7 @@ else:
         return _codes[count]
 
     class _Maker(type):
-        """Makes of a class with annotated fields the named tuple of these fields, with the methods of the class."""
+        """Turns a class with annotated fields into a named tuple of these fields, with the methods of the class."""
 
         def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> type:
             if not bases:
@@ -103,7 +103,7 @@ _OF_EXPRESSIONS = ("findall", "finditer", "fullmatch", "match", "search", "split
 
 
 class _Expression:
-    """Takes the place of a compiled expression, and has its methods from the first use on."""
+    """A placeholder for a compiled expression that gets its methods on first use."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._source = pattern, flags
@@ -115,5 +115,5 @@ class _Expression:
 
 
 def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what answers like `re.compile(pattern, flags)`, and costs nothing until it is asked."""
+    """Return an object like `re.compile(pattern, flags)` that costs nothing until it is used."""
     return _Expression(pattern, flags)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Writes a package as one file: `python scripts/assemble.py envtune/collector -o dist/collector.py`."""
+"""Write a package as one file: `python scripts/assemble.py envtune/collector -o dist/collector.py`."""
 
 from __future__ import annotations
 

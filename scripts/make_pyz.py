@@ -1,7 +1,7 @@
-"""Builds one file that runs with nothing installed: `python make_pyz.py dist/envtune.pyz`.
+"""Build a single file that runs without installation: `python make_pyz.py dist/envtune.pyz`.
 
 Run it with the oldest supported Python: the newest releases of some dependencies use syntax that older Pythons refuse.
-What is put in is pure Python, so one file serves x86_64 and aarch64. Left out are psutil (a compiled module cannot be
+The content is pure Python, so one file works on x86_64 and aarch64. Left out are psutil (a compiled module cannot be
 imported from a zip file), PyYAML's compiled half, and rich, which only colours typer's help.
 """
 
@@ -19,12 +19,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 4 * 1024 * 1024  # bytes
 LEFT_OUT = ("rich", "pygments", "markdown_it", "markdown_it_py", "mdurl", "psutil", "bin")
-PIP_FILES = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED")  # they name this machine, or hash what is removed
+PIP_FILES = ("direct_url.json", "INSTALLER", "RECORD", "REQUESTED")  # they name this machine, or hash removed files
 COMPILED = (".so", ".pyd", ".dylib")
 WANTED = ("typer", "distro", "PyYAML", "packaging", "Jinja2")
-# Not `env -S python3 -I`: coreutils before 8.30 (CentOS 7, Ubuntu 18.04) do not know -S. The shell reads no further.
+# Not `env -S python3 -I`: coreutils before 8.30 (CentOS 7, Ubuntu 18.04) do not support -S. The shell reads no further.
 START = b'#!/bin/sh\nexec python3 -I "$0" "$@"\n'
-# Any Python can read this, also one too old for the rest: then the recorder is started, which needs 3.6.
+# Any Python can parse this, even one too old for the rest: then the recorder is started, which needs 3.6.
 # Nothing but the archive and the interpreter's own library is imported, also where -I is left out.
 MAIN = """\
 import sys
@@ -94,7 +94,7 @@ def dependencies() -> list[str]:
 
 
 def strip(site: Path) -> None:
-    """Remove what is compiled, what is not needed, and pip's notes; licences stay."""
+    """Remove compiled files, unneeded files and pip's metadata; keep licences."""
     for path in sorted(site.rglob("*"), reverse=True):
         package = path.relative_to(site).parts[0].partition("-")[0].lower()
         if path.is_dir():
@@ -105,7 +105,7 @@ def strip(site: Path) -> None:
 
 
 def pack(site: Path, target: Path) -> None:
-    """A zip file behind a start line, the same bytes for the same content."""
+    """A zip file after a start line; equal content gives equal bytes."""
     moment = (1980, 1, 1, 0, 0, 0)
     with open(target, "wb") as file:
         file.write(START)

@@ -1,7 +1,7 @@
 """Collect the messages of the code, bring the Chinese catalogue up to date, and compile it.
 
     python scripts/messages.py            update envtune.po and write envtune.mo
-    python scripts/messages.py --check    end with 1 where either of them is not what would be written
+    python scripts/messages.py --check    exit with 1 if either of them is out of date
 
 A new message gets an empty translation, which `--check` and the tests refuse: write it into envtune.po and run again.
 """
@@ -20,12 +20,12 @@ from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "envtune" / "locale" / "zh" / "LC_MESSAGES" / "envtune.po"
-# How the code names a message: the position of the template, or of context and template, or of both forms of a plural.
+# How the code marks a message: the position of the template, or of context and template, or of both plural forms.
 KEYWORDS = {"Message": None, "N_": None, "in_context": ((1, "c"), 2), "plural": (1, 2)}
 
 
 def extracted() -> set[tuple[str, str]]:
-    """Return (context, message) of everything the code says; both forms of a plural are messages of their own.
+    """Return (context, message) of every message in the code; both plural forms are separate messages.
 
     What a probe or a fact reads is the first paragraph of its docstring."""
     found: set[tuple[str, str]] = set()
@@ -39,7 +39,7 @@ def extracted() -> set[tuple[str, str]]:
 
 
 def updated() -> Catalog:
-    """Return the catalogue with exactly the messages of the code, each with the translation it had."""
+    """Return the catalogue with exactly the messages of the code, each with its existing translation."""
     with CATALOGUE.open("rb") as file:
         old = read_po(file, locale="zh")
     new = Catalog(locale="zh", project="envtune", charset="utf-8", fuzzy=False)
@@ -51,7 +51,7 @@ def updated() -> Catalog:
 
 
 def po_bytes(catalogue: Catalog) -> bytes:
-    """Return the catalogue as a .po file: no places, no dates, so that only messages make a difference."""
+    """Return the catalogue as a .po file: no locations or dates, so that only messages make a difference."""
     out = io.BytesIO()
     write_po(out, catalogue, width=0, omit_header=True)
     return HEADER + out.getvalue()
@@ -61,7 +61,7 @@ HEADER = b'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n"L
 
 
 def mo_bytes(content: bytes) -> bytes:
-    """Return the compiled form of a .po file; the same bytes whenever it is made."""
+    """Return the compiled form of a .po file; reproducible byte by byte."""
     catalogue = read_po(io.BytesIO(content), locale="zh")
     catalogue.creation_date = catalogue.revision_date = datetime(1980, 1, 1, tzinfo=timezone.utc)
     out = io.BytesIO()

@@ -1,7 +1,7 @@
 """checks x host -> findings. Never raises, never hangs: a broken check is an `error`, a hung one `unknown`.
 
-Probes and facts are read on a worker thread with a deadline. A worker that does not come back (a read stuck in the
-kernel) is left behind and the next check gets a new one, so a hung check costs only itself.
+Probes and facts are read on a worker thread with a deadline. A worker that does not return (a read stuck in the kernel)
+is abandoned and the next check gets a new one, so a hung check affects only itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[Check], None]
 
 
 class TargetRead(NamedTuple):
-    """The job is read, as a report shows it."""
+    """The job was read; `target` as a report shows it."""
 
     target: Mapping[str, Source]
 
@@ -104,7 +104,7 @@ def check(
 
     Returns:
         The facts about the host and the findings, in the order of the catalogue. Reading never fails as a whole: what
-        could not be read is a finding with the outcome `unknown`, a defect of envtune one with the outcome `error`.
+        could not be read becomes a finding with the outcome `unknown`, a bug in envtune one with the outcome `error`.
 
     Raises:
         UsageError: `select`, `ignore` or `tags` name nothing, or `target` names what is not on the host.
@@ -130,9 +130,9 @@ def check_host(
     find_fixes: Optional[FindFixes] = None,
     more_facts: Optional[MoreFacts] = None,
 ) -> Report:
-    """Return the report of these checks; raises UsageError when `target` names what is not on the host.
+    """Return the report of these checks; raises UsageError when `target` names something that is not on the host.
 
-    Its facts end with what `more_facts` returns, which never raises.
+    The result of `more_facts`, which never raises, is appended to its facts.
     """
     watched = progress is not None
     found = events(host, target, checks, expectations, find_fixes, more_facts, watched)
@@ -148,9 +148,9 @@ def events(
     more_facts: Optional[MoreFacts] = None,
     watched: bool = True,
 ) -> Iterator[Event]:
-    """Check a host and yield what a report is made of: the target, each check and its findings, fixes, the facts.
+    """Check a host and yield the parts of a report: the target, each check and its findings, fixes, the facts.
 
-    Unless somebody watches, the checks are yielded when all are done.
+    Without a watcher, the checks are yielded when all are done.
     """
     context = open_context(host, resolve_target(host, target), expectations)
     yield TargetRead(describe_target(context.target))
@@ -165,11 +165,11 @@ def events(
 
 
 def _fixes(find_fixes: FindFixes, context: Context, findings: Sequence[Finding]) -> Iterator[FixesRead]:
-    """Yield what can be fixed; nothing where that is not known in time, or envtune itself fails there."""
+    """Yield what can be fixed; nothing if that is not known in time, or if envtune itself fails."""
     worker = Worker()
     try:
         found = worker.call(partial(find_fixes, context, findings), FACT_DEADLINE)
-    except Exception:  # the report loses its marks, and nothing else
+    except Exception:  # the report only loses its marks
         found = None
     worker.end()
     if found is not None:
@@ -177,7 +177,7 @@ def _fixes(find_fixes: FindFixes, context: Context, findings: Sequence[Finding])
 
 
 def report_of(host: Host, judged: Iterable[Event], progress: Optional[Progress] = None) -> Report:
-    """Return the report that the events amount to."""
+    """Return the report built from the events."""
     began, clock = time.time(), time.monotonic()
     target: Mapping[str, Source] = {}
     facts: tuple[Fact, ...] = ()
@@ -212,7 +212,7 @@ def audit(checks: Iterable[Check], context: Context, progress: Optional[Progress
 
 
 def audited(checks: Iterable[Check], context: Context, watched: bool = True) -> Iterator[Union[Began, Found]]:
-    """Yield each check when it begins, and its findings; unless somebody watches, when all checks are done."""
+    """Yield each check when it begins, and its findings; without a watcher, when all checks are done."""
     if not watched:
         yield from _audited_at_once(tuple(checks), context)
         return
@@ -220,7 +220,7 @@ def audited(checks: Iterable[Check], context: Context, watched: bool = True) -> 
     for check in checks:
         yield Began(check)
         if not check.severity_by and surely_excluded(check.applies, context.facts):
-            yield Found(examine(check, context))  # nothing is read that could hang
+            yield Found(examine(check, context))  # reads nothing that could hang
             continue
         found = worker.call(partial(examine, check, context), check.deadline)
         yield Found(_answered(check, found))
@@ -251,8 +251,8 @@ def read_facts(context: Context) -> tuple[Fact, ...]:
 def examine(check: Check, context: Context) -> tuple[Finding, ...]:
     """Return the findings of one check; any exception becomes an outcome.
 
-    For root no finding says that privileges are missing: what root may not read is withheld by a security module or a
-    file server.
+    For root no finding says that privileges are missing: what root cannot read is denied by a security module or a file
+    server.
     """
     found = _examined(check, context)
     if not context.host.euid:
@@ -267,7 +267,7 @@ def examine(check: Check, context: Context) -> tuple[Finding, ...]:
 def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
     severity = check.severity
     try:
-        severity = severity_of(check, context)  # of what is not about one value
+        severity = severity_of(check, context)  # for findings that are not about one value
         check = _noted(check, context)
         fact, reason, known = excluded(check.applies, context.facts)
         if fact is not None:
@@ -288,22 +288,22 @@ def _examined(check: Check, context: Context) -> tuple[Finding, ...]:
         return (unanswered(check, NO_MEMORY),)
     except NumberTooLongError as error:
         return (_single(check, severity, Outcome.UNKNOWN, long_number_text(error), Evidence(check.probe, str(error))),)
-    except Exception as error:  # our fault: say so, and go on with the other checks
+    except Exception as error:  # a bug in envtune: report it and continue with the other checks
         return (
             _single(check, severity, Outcome.ERROR, internal_error_text(error), Evidence(check.probe, repr(error))),
         )
 
 
 def _noted(check: Check, context: Context) -> Check:
-    """Return the check as one that is only a note on this host, if it is."""
+    """Return the check, marked as a note if it is only a note on this host."""
     is_note = check.note_when and excluded(check.note_when, context.facts)[0] is None
     return check._replace(note=True) if is_note else check
 
 
 def _readings(check: Check, context: Context) -> Sequence[Reading]:
-    """Return what the probe reads, without what is about variables that a launch file leaves to whoever starts it.
+    """Return the probe's readings, without those about variables that a launch file leaves to its caller.
 
-    Raises NotApplicable where all is, and what the probe raises.
+    Raises NotApplicable if no reading remains, and whatever the probe raises.
     """
     environment = context.target.environment
     try:
@@ -340,7 +340,7 @@ def _judge(check: Check, severity: Severity, readings: Sequence[Reading], contex
     unknown = [reading for reading in readings if reading.reason is not None]
     misses = expect.misses(check.expect, known)
     findings = [_failed(check, context, group) for group in _groups(check, misses)]
-    plain = check._replace(commands=(), commands_by=())  # what repairs it is shown where it failed
+    plain = check._replace(commands=(), commands_by=())  # what repairs it is shown with the failure
     findings += [
         _finding(check, severity, Outcome.UNKNOWN, group, commands_for(plain, context, group[:1]))
         for group in _alike(unknown)
@@ -354,9 +354,9 @@ def _judge(check: Check, severity: Severity, readings: Sequence[Reading], contex
 
 
 def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Return readings that differ in nothing but their subject, together."""
+    """Group readings that differ only in their subject."""
     groups: dict[tuple[str, str], list[Reading]] = {}
-    usual = ""  # what is expected where the reading itself does not say it: the same for hundreds of CPUs
+    usual = ""  # what is expected if the reading itself does not say: the same for hundreds of CPUs
     for reading in readings:
         expected = usual if reading.expected is None else ""
         if not expected:
@@ -367,7 +367,7 @@ def _groups(check: Check, readings: Sequence[Reading]) -> list[list[Reading]]:
 
 
 def _alike(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Return readings that are unknown for reasons which differ in nothing but a number in a path, together."""
+    """Group readings that are unknown for reasons that differ only in a number in a path."""
     groups: dict[tuple[str, bool], list[Reading]] = {}
     for reading in readings:
         reason = reading.reason.en if reading.reason is not None else ""
@@ -410,12 +410,12 @@ def _cut(text: str) -> str:
 
 
 def unanswered(check: Check, reason: Text) -> Finding:
-    """Return the finding of a check that did not come to an end."""
+    """Return the finding of a check that did not finish."""
     return _single(check, check.severity, Outcome.UNKNOWN, reason, Evidence(check.probe))
 
 
 def summary(findings: Iterable[Finding]) -> Mapping[str, int]:
-    """Return the number of findings per outcome, every outcome named."""
+    """Return the number of findings per outcome, with every outcome as a key."""
     counts = {outcome.value: 0 for outcome in Outcome}
     for finding in findings:
         counts[finding.outcome.value] += 1

@@ -1,7 +1,7 @@
 """What a log names and what a finding is about: whether they are the same port, device, process, variable or path.
 
-A finding about another one than the log names says nothing to the cause. Where the log or the finding names none, or
-both may be meant, they are not told apart.
+A finding about a different one than the log names says nothing about the cause. If the log or the finding names none,
+or both could be meant, they count as the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PATH = re.compile(r"(?<![\w./-])/[^\s,;:()'\"]*")
 
 
 class _Kind(NamedTuple):
-    """A group of signatures, what names such a thing in a finding, and what is the same."""
+    """A capture group of signatures, what names such a thing in a finding, and when two names mean the same."""
 
     group: str
     of: Callable[[Finding], Iterator[str]]
@@ -29,7 +29,7 @@ class _Kind(NamedTuple):
 
 
 def is_about_another(finding: Finding, named: Mapping[str, str], numbers_devices: bool) -> bool:
-    """Return whether a finding is about another thing than the log names. `named` is what the signatures captured."""
+    """Return whether a finding is about something else than the log names. `named` is what the signatures captured."""
     for kind in _KINDS:
         wanted = named.get(kind.group, "").strip()
         if not wanted or (kind.group == "device" and not numbers_devices):
@@ -82,7 +82,7 @@ def _paths(finding: Finding) -> Iterator[str]:
 
 
 def _on_one_path(wanted: str, path: str) -> bool:
-    """Return whether one is the other or below it."""
+    """Return whether one path is the other or below it."""
     if not wanted.startswith("/"):
         return True
     one, other = (text.rstrip("/") + "/" for text in (wanted, path))

@@ -27,7 +27,7 @@ def excluded(applies: Mapping[str, Any], facts: Facts) -> tuple[Optional[Fact], 
 
 
 def surely_excluded(applies: Mapping[str, Any], facts: Facts) -> bool:
-    """Return whether a fact that was read before keeps a check from applying, so that nothing has to be read."""
+    """Return whether a fact that has already been read keeps a check from applying, so that nothing has to be read."""
     for name, required in applies.items():
         fact = facts.known(name)
         if fact is None or fact.value is None:

@@ -1,4 +1,4 @@
-"""What a check asks of a host, and what a host is, in words: `container: false` is "this is not a container".
+"""What a check requires of a host, and what a host is, in words: `container: false` is "this is not a container".
 
 The names and values of facts are those of the catalogue; people read them in reports and in `envtune explain`.
 """
@@ -10,7 +10,7 @@ from typing import Any, Iterator, Mapping, Sequence
 from envtune.audit.subjects import fact_text
 from envtune.messages import Literal, Message, Text, alternatives, in_context
 
-# What is said of a host with this value of a fact.
+# How a host with this value of a fact is described.
 _STATES: Mapping[tuple[str, str], Text] = {
     ("ascend", "false"): Message("this host has no Ascend NPU, driver or CANN"),
     ("ascend", "true"): Message("this host has an Ascend NPU, driver or CANN"),
@@ -32,7 +32,7 @@ _STATES: Mapping[tuple[str, str], Text] = {
     ("vm", "false"): Message("this is not a virtual machine"),
     ("vm", "true"): Message("this is a virtual machine"),
 }
-# What is said of one where the value is not `none`.
+# How a host is described if the value is not `none`.
 _PRESENT: Mapping[str, Text] = {
     "cann": Message("CANN is installed"),
     "cann_generation": Message("CANN is installed"),
@@ -43,7 +43,7 @@ _PRESENT: Mapping[str, Text] = {
     "torch": Message("torch is installed"),
     "torch_npu": Message("torch_npu is installed"),
 }
-# Values that are names of ours; the layouts are those of resources/cann/installs.py.
+# Values that are envtune's own names; the layouts are those of resources/cann/installs.py.
 _VALUES: Mapping[tuple[str, str], Text] = {
     ("cann_generation", "fwkacllib"): Message("20.x to 5.0.2"),
     ("cann_generation", "arch-linux"): Message("5.0.4 to 8.3"),
@@ -90,7 +90,7 @@ def excluded_text(name: str, value: str, required: Any) -> Text:
 
 
 def scalar(required: Any) -> str:
-    """Return a value of the catalogue as a fact has it."""
+    """Return a value from the catalogue in the form facts use."""
     return str(required).lower() if isinstance(required, bool) else str(required)
 
 

@@ -1,8 +1,8 @@
-"""Judges what somebody else recorded in a process of its own, whose memory and time are limited.
+"""Judge what somebody else recorded in a separate process with limited memory and time.
 
-The process is forked when the snapshot is open and no thread runs yet, so that it costs a fork. What it finds comes
-back event by event. One that does not answer in time, or that a limit ends, is killed: the check it was at is unknown,
-and another one goes on with the next check.
+The process is forked when the snapshot is open and no thread runs yet, so that it costs only a fork. Its findings
+arrive event by event. A process that does not answer in time, or that exceeds a limit, is killed: the check it was
+running is unknown, and another process continues with the next check.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from envtune.job.target import TargetOptions
 from envtune.messages import Message, Text
 from envtune.model import Check, Fact, Report
 
-MEMORY = 1 << 30  # bytes of address space besides those in use at the fork
+MEMORY = 1 << 30  # bytes of address space in addition to those in use at the fork
 CPU = 60  # seconds of one process
-GRACE = 5.0  # seconds on top of a check's own deadline: what holds the interpreter's lock cannot be left behind
+GRACE = 5.0  # seconds on top of a check's own deadline: a thread that holds the interpreter's lock cannot be abandoned
 NO_MEMORY = 71  # exit status, EX_OSERR of sysexits.h
 PROCESSES = 3  # started for one report; after that the rest is unknown
 MAX_EVENT = 64 << 20  # bytes
@@ -52,14 +52,14 @@ Judge = Callable[[Sequence[Check]], Iterator[Event]]
 
 
 class _Failed(NamedTuple):
-    """Judging raised an error: the user's, or ours."""
+    """Judging raised an error: a usage error, or a bug in envtune."""
 
     is_usage: bool
     message: Text
 
 
 class _Ended(Exception):
-    """The process did not come to its end."""
+    """The process did not finish."""
 
     def __init__(self, reason: Text) -> None:
         super().__init__(reason)
@@ -76,13 +76,13 @@ def check_limited(
     find_fixes: Optional[FindFixes] = None,
     more_facts: Optional[MoreFacts] = None,
 ) -> Report:
-    """Return the report of these checks, as `check_host` does; `note` is told where no process can be started."""
+    """Return the report of these checks, as `check_host` does; `note` is called if no process can be started."""
 
     def judge(left: Sequence[Check]) -> Iterator[Event]:
         return events(host, target, left, expectations, find_fixes, more_facts)
 
     try:
-        if threading.active_count() > 1:  # a fork would copy locks that nobody gives back
+        if threading.active_count() > 1:  # a fork would copy locks that nobody releases
             raise OSError("there are other threads")
         process = _Process(judge, checks)
     except OSError as error:
@@ -92,7 +92,7 @@ def check_limited(
 
 
 def _judged(process: _Process, judge: Judge, checks: Sequence[Check]) -> Iterator[Event]:
-    """Yield the events of one process after the other, until every check has its findings."""
+    """Yield the events of the processes, one after the other, until every check has its findings."""
     left, target = list(checks), TargetRead({})
     for attempt in range(1, PROCESSES + 1):
         try:
@@ -135,7 +135,7 @@ class _Process:
             os.close(writing)
 
     def events(self) -> Iterator[Event]:
-        """Yield what it finds; raises _Ended where it does not come to its end, and UsageError as judging does."""
+        """Yield its events; raises _Ended if it does not finish, and UsageError as judging does."""
         deadline = DEADLINE
         try:
             while True:
@@ -148,7 +148,7 @@ class _Process:
                     event = Began(self._checks[0])
                 elif isinstance(event, Found):
                     check = self._checks.pop(0)
-                    noted = check._replace(note=True)  # of the check the other side says only whether it is a note here
+                    noted = check._replace(note=True)  # the other side only sends whether the check is a note here
                     event = Found(tuple(f._replace(check=noted if f.check else check) for f in event.findings))
                 yield event
                 if isinstance(event, FactsRead):
@@ -189,7 +189,7 @@ class _Process:
 
 
 def _judge_here(judge: Judge, checks: Sequence[Check], writing: int) -> NoReturn:
-    """Judge in this process, the forked one, within the limits; ends it."""
+    """Judge within the limits in this, the forked process, and exit."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -201,7 +201,7 @@ def _judge_here(judge: Judge, checks: Sequence[Check], writing: int) -> NoReturn
         os._exit(0)
     except MemoryError:
         os._exit(NO_MEMORY)
-    finally:  # never back into the caller's code, nor into what it has registered for its own end
+    finally:  # never return to the caller's code or run its exit handlers
         os._exit(1)
 
 
@@ -212,17 +212,17 @@ def _or_failed(judged: Iterator[Event]) -> Iterator[Any]:
         yield _Failed(True, error.message)
     except MemoryError:
         raise
-    except Exception as error:  # our fault: said as in a report
+    except Exception as error:  # a bug in envtune: reported like any other error
         yield _Failed(False, internal_error_text(error))
 
 
 def limit_process(seconds: Optional[int]) -> None:
-    """Limit what this process may still take: MEMORY, and `seconds` of CPU if given; it leaves no core file."""
+    """Limit what this process may still use: MEMORY, and `seconds` of CPU if given; it leaves no core file."""
     with open("/proc/self/statm", encoding="ascii") as pages:
         used = int(pages.read().split()[0]) * resource.getpagesize()
     wanted = [(resource.RLIMIT_AS, used + MEMORY, 0), (resource.RLIMIT_CORE, 0, 0)]
     if seconds is not None:
-        wanted.append((resource.RLIMIT_CPU, seconds, 5))  # SIGXCPU says why it ends; the SIGKILL behind it would not
+        wanted.append((resource.RLIMIT_CPU, seconds, 5))  # SIGXCPU shows why it ended; the SIGKILL after it would not
     for which, soft, more in wanted:
         hard = resource.getrlimit(which)[1]
         if hard != resource.RLIM_INFINITY:
@@ -231,7 +231,7 @@ def limit_process(seconds: Optional[int]) -> None:
 
 
 def why_ended(status: int, seconds: Optional[int]) -> Text:
-    """Return why a process with these limits came to an end that is not its own; `status` is that of waitpid."""
+    """Return why a process with these limits was terminated; `status` is that of waitpid."""
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NO_MEMORY:
         return Message("not enough memory to read it")
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU and seconds is not None:
@@ -243,7 +243,7 @@ def why_ended(status: int, seconds: Optional[int]) -> Text:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes an error that is part of a text as what it says: not every one can be made again from its fields."""
+    """Pickles an error inside a text as its message: not every error can be rebuilt from its fields."""
 
     def reducer_override(self, value: Any) -> Any:
         return (str, (str(value),)) if isinstance(value, BaseException) else NotImplemented

@@ -1,9 +1,9 @@
 """What to type on this host about a failed check: the lines of the catalogue filled in, for the job that was judged.
 
 A line has fields in braces: `{id}` of the check; `{subject}` and what a subject such as `npu3` or `port 60003` names
-(`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, `{pip}` that Python where pip may write, and `{sudo}`
-where it is root's; and what the probe adds (Reading.fields). A line of which a field is unknown is not shown. Every
-value is quoted for the shell.
+(`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, `{pip}`, which is that Python if pip may write, with
+`{sudo}` if it belongs to root; and what the probe adds (Reading.fields). A line with an unknown field is not shown.
+Every value is quoted for the shell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from envtune.ranges import single_subjects
 from envtune.records import expression
 
 REFUSED = N_("envtune fix cannot do it: {reason}")
-MAX_SUBJECTS = 6  # of one finding, for which lines are shown
+MAX_SUBJECTS = 6  # of one finding for which lines are shown
 _FIELD = expression(r"\{([a-z_]+)\}")
 _SUBJECTS = (
     ("device", "npu", expression(r"npu(\d{1,4})(?:\b.*)?")),
@@ -36,7 +36,7 @@ _ENVTUNE = expression(r"(?<![\w/.-])envtune (?:fix|check) ")
 
 
 def commands_for(check: Check, context: Context, group: Sequence[Reading]) -> tuple[Command, ...]:
-    """Return the lines for readings of one finding, those that repair first."""
+    """Return the lines for the readings of one finding, repairs first."""
     made: list[Command] = []
     for reading in group[:MAX_SUBJECTS]:
         made += reading.commands or _filled(check, context, reading)
@@ -52,12 +52,12 @@ def devices(subject: str) -> tuple[str, ...]:
 
 
 def names_fix(finding: Finding) -> bool:
-    """Return whether a line says to run `envtune fix` about the finding."""
+    """Return whether a line runs `envtune fix` for the finding."""
     return any(_is_fix(command, finding.id) for command in finding.commands)
 
 
 def with_refusals(findings: Iterable[Finding], refused: Mapping[str, Text]) -> tuple[Finding, ...]:
-    """Return the findings with, for a line that `envtune fix` would refuse here, its reason in place of the line."""
+    """Return the findings with each line that `envtune fix` would refuse here replaced by the reason."""
     return tuple(
         _with_refusal(finding, refused[finding.id]) if finding.id in refused and names_fix(finding) else finding
         for finding in findings
@@ -74,18 +74,18 @@ def _with_refusal(finding: Finding, reason: Text) -> Finding:
 
 
 def is_refusal(text: Text) -> bool:
-    """Return whether the text says why `envtune fix` does not fix it here: no instruction for a person."""
+    """Return whether the text only says why `envtune fix` does not fix it here, which is no instruction."""
     return isinstance(text, Message) and text.template == REFUSED
 
 
 def _is_fix(command: Command, check: str) -> bool:
-    """Return whether the line runs `envtune fix` with nothing that the plan of a report does not know (--peer)."""
+    """Return whether the line runs `envtune fix` without options that the plan of a report does not have (--peer)."""
     line = command.line if isinstance(command.line, str) else ""
     return " fix " in line and "--peer" not in line and check in _FIX.findall(line)
 
 
 def _is_met(command: Command, reason: Text) -> bool:
-    """Return whether the line first does what the reason asks for, as the installation of pip."""
+    """Return whether the line first does what the reason asks for, such as installing pip."""
     first, joined, _ = str(command.line).partition(" && ")
     return bool(joined) and first.removeprefix("sudo ") in reason.en
 
@@ -115,7 +115,7 @@ def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -
 
 
 def _templates(check: Check, context: Context) -> tuple[Command, ...]:
-    """Return the lines of the catalogue (`commands_by` may say them for a fact)."""
+    """Return the lines of the catalogue (`commands_by` may give them per fact)."""
     rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
     return next(rows, check.commands)
 
@@ -127,13 +127,13 @@ def _fields(check: Check, context: Context, reading: Reading) -> dict[str, str]:
         if found is not None:
             fields[name] = found[1]
     python = context.target.python
-    if python is not None:  # by its path: another shell's `python3` may be another one
+    if python is not None:  # by path: `python3` may be another one in another shell
         fields.update(python=python.path, pip=python.path, sudo="sudo " if _is_roots(context, python.prefix) else "")
     return {**fields, **reading.fields}
 
 
 def _pip_first(context: Context) -> str:
-    """Return what the line begins with where the job's Python has no pip. Raises Skipped where pip must not write."""
+    """Return the start of the line if the job's Python has no pip. Raises Skipped if pip must not write."""
     from envtune.resources.python.site import WithoutPip, refuse_without_pip
 
     try:
@@ -155,10 +155,10 @@ def _is_roots(context: Context, path: str) -> bool:
 
 
 def _for_the_job(command: Command, context: Context) -> Optional[Command]:
-    """Return what the line is for the job that was judged; None where it does nothing for it.
+    """Return the line for the job that was judged; None if it would not affect that job.
 
-    What sets variables of a shell repairs the jobs that this shell will start. Those of a launch script or an env file
-    are repaired in it, and those of a running process or a finished job not at all.
+    Setting variables of a shell repairs the jobs that this shell will start. Variables of a launch script or an env
+    file are repaired in that file, and those of a running process or a finished job cannot be repaired.
     """
     if isinstance(command.line, str):
         text = for_this_host(command.line) if context.host.live else command.line

@@ -1,7 +1,8 @@
 """What hosts are compared by besides their facts: variables and Python packages of the job, and the host's addresses.
 
-They are read as facts of names that no check can ask for: `variable:MASTER_ADDR`, `package:numpy`, `addresses`. A
-variable or package without one is not set or not installed, unless `variables` or `packages` says why that is unknown.
+They are read as facts with names that no check can refer to: `variable:MASTER_ADDR`, `package:numpy`, `addresses`. A
+variable or package without such a fact is not set or not installed, unless `variables` or `packages` says why that is
+unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from envtune.resources.python.distributions import environment
 VARIABLE, PACKAGE = "variable:", "package:"
 VARIABLES, PACKAGES, ADDRESSES = "variables", "packages", "addresses"
 DEADLINE = 20.0  # seconds, as for a fact
-# Read by launchers and libraries on every node of a job, besides what the table of variables documents.
+# Read by launchers and libraries on every node of a job, in addition to those in the table of variables.
 _FURTHER = frozenset(
     (
         "NNODES",
@@ -31,9 +32,9 @@ _FURTHER = frozenset(
         "PYTHONPATH",
     )
 )
-# Another value on every node, or in every process of it.
+# Different on every node, or in every process of a node.
 _OWN = frozenset(("RANK", "LOCAL_RANK", "NODE_RANK", "RANK_ID", "DEVICE_ID", "ASCEND_DEVICE_ID"))
-_FACTS = frozenset(("torch", "torch-npu"))  # which are facts already
+_FACTS = frozenset(("torch", "torch-npu"))  # already facts
 
 
 def read_settings(context: Context) -> tuple[Fact, ...]:
@@ -50,9 +51,9 @@ def read_settings(context: Context) -> tuple[Fact, ...]:
 def _read(read: Callable[[Context], Iterable[Fact]], name: str, context: Context) -> tuple[Fact, ...]:
     try:
         return tuple(read(context))
-    except NotApplicable:  # there is no Python
+    except NotApplicable:  # no Python
         return ()
-    except Exception as error:  # whatever goes wrong costs this, not the comparison
+    except Exception as error:  # a failure here must not stop the comparison
         return (Fact(name, None, "", failure_text(error)),)
 
 

@@ -1,6 +1,6 @@
-"""The names of subjects as reports show them: devices, variables and paths as they are, envtune's words translated.
+"""The names of subjects as reports show them: devices, variables and paths unchanged, envtune's words translated.
 
-In data a subject is one word that is the same in every language; here it becomes what a person reads.
+In data a subject is one word, the same in every language; here it becomes text for people.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Mapping
 from envtune.messages import N_, Literal, Message, Text, enumerated, in_context
 from envtune.records import expression
 
-# What a check is about where that has no name: beside the check's title it adds nothing.
+# Subjects that are not names: they add nothing to the check's title.
 _PLAIN: Mapping[str, Text] = {
     "BIOS": Literal("BIOS"),
     "CANN": Literal("CANN"),
@@ -67,17 +67,17 @@ _FACTS: Mapping[str, Text] = {
 
 
 def fact_text(name: str) -> Text:
-    """Return what a person calls a fact on which it depends whether a check applies."""
+    """Return the display name of a fact that decides whether a check applies."""
     return _FACTS.get(name) or Literal(name)
 
 
 def is_plain(subject: str) -> bool:
-    """Return whether the subject is no name, so that the title of the check says as much."""
+    """Return whether the subject is no name, so that it adds nothing to the check's title."""
     return subject in _PLAIN
 
 
 def subject_text(subject: str) -> Text:
-    """Return what a person reads for a subject, or for several joined by `, `."""
+    """Return the display text of a subject, or of several joined by `, `."""
     names = subject.split(", ")
     return _name(subject) if len(names) == 1 else enumerated(map(_name, names))
 

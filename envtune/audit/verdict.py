@@ -1,8 +1,8 @@
-"""What findings amount to: whether the host is ready, in one word, how many checks say what, and the exit status.
+"""The conclusion from findings: a one-word verdict on the host, the number of checks by outcome, and the exit status.
 
 Ready is said on evidence: at least one check was decided, and none of at least medium severity failed or is unknown. A
-check is decided where it passed, failed or is waived, not where it is unknown. An error in envtune tells nothing about
-the host, and a note is no problem. Text, JSON and exit status use it.
+check is decided if it passed, failed or is waived, not if it is unknown. An error in envtune says nothing about
+the host, and a note is not a problem. Text, JSON and exit status all use it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from envtune.model import Fact, Finding, Outcome, Severity
 from envtune.records import NamedTuple
 
 _UNKNOWN = (Outcome.UNKNOWN, Outcome.ERROR)
-_DECIDED = (Outcome.PASS, Outcome.FIXED, Outcome.FAIL, Outcome.WAIVED)  # the check said something about the host
+_DECIDED = (Outcome.PASS, Outcome.FIXED, Outcome.FAIL, Outcome.WAIVED)  # the check decided something about the host
 _ABOUT_NPUS = ("ascend", "ascend_job")  # facts; a check that needs one of them is about hosts that train
-# of a check with several findings the first that one of them has
+# for a check with several findings: the first of these that occurs
 _WORST = (
     Outcome.FAIL,
     Outcome.ERROR,
@@ -29,24 +29,24 @@ _WORST = (
 
 
 class Verdict(enum.Enum):
-    """What a report begins with; `verdict` of envtune.report/1 and /2."""
+    """The first line of a report; `verdict` in envtune.report/1 and /2."""
 
     READY = "ready"
     ADVICE = "ready_with_advice"  # what failed is of low severity
     NOT_READY = "not_ready"
     NOT_SURE = "not_sure"  # something that matters is unknown, or everything that applies
     NOTHING_CHECKED = "nothing_checked"  # no check applies to this host
-    NO_NPU = "no_npu"  # nothing of Ascend is here: only general checks were done
+    NO_NPU = "no_npu"  # no trace of Ascend here: only general checks were run
 
 
 class Counts(NamedTuple):
-    """How many checks say what; each counts once, by the worst of its findings."""
+    """The number of checks by outcome; each counts once, by the worst of its findings."""
 
     outcomes: Mapping[Outcome, int]
-    severities: Mapping[Severity, int]  # of those that failed, or of which envtune itself failed; the worst first
-    notes: int  # checks that found what is worth knowing and no problem
-    need_root: int  # of the unknown ones: only a privilege is missing
-    waived: int  # checks of which the site waives something, also where they say something else as a whole
+    severities: Mapping[Severity, int]  # of failed checks and of errors in envtune itself; the worst first
+    notes: int  # checks that found something worth knowing that is not a problem
+    need_root: int  # unknown only because a privilege is missing
+    waived: int  # checks with a finding that the site waives, even if their overall outcome is another one
 
     @property
     def problems(self) -> int:
@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
 
 def count_checks(findings: Iterable[Finding]) -> Counts:
-    """Return how many checks say what."""
+    """Return the number of checks by outcome."""
     by_check: dict[str, list[Finding]] = {}
     for finding in findings:
         by_check.setdefault(finding.id, []).append(finding)
@@ -82,7 +82,7 @@ def count_checks(findings: Iterable[Finding]) -> Counts:
 
 
 def worst_outcome(findings: Sequence[Finding]) -> Outcome:
-    """Return what the findings of one check say as a whole: the outcome that matters most."""
+    """Return the overall outcome of one check's findings: the one that matters most."""
     found = {finding.outcome for finding in findings}
     return next(one for one in _WORST if one in found)
 
@@ -101,7 +101,7 @@ def is_without_npu(findings: Iterable[Finding], facts: Iterable[Fact]) -> bool:
 
 
 def verdict(findings: Sequence[Finding], facts: Iterable[Fact] = ()) -> Verdict:
-    """Return what the findings say of a host with these facts."""
+    """Return the verdict on a host with these findings and facts."""
     if nothing_applies(findings):
         return Verdict.NOTHING_CHECKED
     counting = [finding for finding in findings if not (finding.check.note and finding.outcome is Outcome.FAIL)]
@@ -117,18 +117,17 @@ def verdict(findings: Sequence[Finding], facts: Iterable[Fact] = ()) -> Verdict:
 
 
 def is_decided(findings: Iterable[Finding]) -> bool:
-    """Return whether a check said something about the host; what the site waives is decided by the site."""
+    """Return whether a check decided something about the host; what is waived was decided by the site."""
     return any(finding.outcome in _DECIDED for finding in findings)
 
 
 def exit_code(
     findings: Sequence[Finding], fail_on: Optional[Severity], strict: bool = False, facts: Iterable[Fact] = ()
 ) -> int:
-    """Return 1 for findings at or above `fail_on`, 3 where something there is unknown or no check was decided, else 0.
+    """Return 1 for findings at or above `fail_on`, 3 if some of those are unknown or no check was decided, else 0.
 
-    What is unknown only for want of a privilege counts with `strict`. A host without any NPU is 3: what was asked,
-    whether it can train, was not answered by the general checks. Where `fail_on` is None it is
-    always 0.
+    What is unknown only because a privilege is missing counts only with `strict`. A host without any NPU gets 3: the
+    general checks do not answer the question whether it can train. If `fail_on` is None it is always 0.
     """
     if fail_on is None:
         return 0

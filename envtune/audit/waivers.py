@@ -1,4 +1,4 @@
-"""What a site's policy waives: a finding stays, with the reason, and no longer counts; an expired waiver says so."""
+"""Waivers of a site's policy: a finding stays, with the reason, but no longer counts; an expired waiver is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envtune.ranges import join_subjects, single_subjects
 
 
 def waive(findings: Iterable[Finding], waivers: Sequence[Waiver], host: str, now: float) -> tuple[Finding, ...]:
-    """Return the findings of one check with what is waived on this host as waived; `now` in seconds since the epoch.
+    """Return the findings of one check, marked as waived where a waiver applies; `now` in seconds since the epoch.
 
     A finding about several subjects becomes one for each waiver and one for the rest.
     """
@@ -39,14 +39,14 @@ def _covers(waiver: Waiver, outcome: Outcome) -> bool:
 
 
 def _subjects(joined: str) -> Iterator[str]:
-    """Yield the single names; a range that is too long to be told apart stays as it is."""
+    """Yield the single names; a range that is too long to expand is yielded unchanged."""
     for part in joined.split(", "):
         first, *single = single_subjects(part)
         yield from single or [first]
 
 
 def _waiver_of(subject: str, waivers: Sequence[Waiver], today: str) -> Optional[Waiver]:
-    """Return the waiver that holds for a subject, else one that has expired."""
+    """Return the waiver in force for a subject, else one that has expired."""
     fitting = [waiver for waiver in waivers if matches(waiver.subject, subject)]
     return next((waiver for waiver in fitting if not is_expired(waiver, today)), fitting[0] if fitting else None)
 
@@ -73,7 +73,7 @@ def waived_text(waiver: Waiver) -> Text:
 
 
 def expired_text(waiver: Waiver) -> Text:
-    """Return that it is no longer waived, and whom to ask."""
+    """Return the text that it is no longer waived, and whom to ask."""
     return Message(
         "the waiver expired on {expires} (owner: {owner}; reason: {reason})",
         expires=waiver.expires,

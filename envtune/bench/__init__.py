@@ -1,1 +1,1 @@
-"""Whether a fix makes a job faster: the same work measured with and without its changes, in turn."""
+"""Whether a fix makes a job faster: the same work measured alternately with and without its changes."""

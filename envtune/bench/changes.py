@@ -1,4 +1,4 @@
-"""The changes of a fix, made and undone again by the executor: each time a run with its own journal."""
+"""The changes of a fix, applied and undone by the executor: each time a run with its own journal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written(prepared: PreparedFix, result: ApplyResult) -> tuple[Change, ...]:
 
 
 def refuse_unmeasurable(prepared: PreparedFix) -> None:
-    """Raise UsageError for changes that cannot be made and undone again and again."""
+    """Raise UsageError for changes that cannot be applied and undone repeatedly."""
     for change in prepared.plan.changes:
         if not change.undoable:
             raise UsageError(Message("{id} {target} cannot be undone", id=change.id, target=change.target))
@@ -28,7 +28,7 @@ def refuse_unmeasurable(prepared: PreparedFix) -> None:
 
 
 class FixedChanges:
-    """What a fix has written, as `compare` makes and undoes it. `result` is of the run that made them last."""
+    """The changes of a fix, as `compare` applies and undoes them. `result` is that of the last run applying them."""
 
     def __init__(self, prepared: PreparedFix, result: ApplyResult, on_event: OnEvent, wait: float = 0.0) -> None:
         self.result, self.are_made = result, True
@@ -36,7 +36,7 @@ class FixedChanges:
         self._on_event, self._wait = on_event, wait
 
     def make(self) -> None:
-        """Write the same changes again; raises UsageError where one could not be written."""
+        """Write the same changes again; raises UsageError if one could not be written."""
         if self.are_made:
             return
         self.result = write(self._prepared, self._changes, self.result.withheld, self._on_event, self._wait)
@@ -48,7 +48,7 @@ class FixedChanges:
             )
 
     def undo(self) -> None:
-        """Undo them; raises UsageError where one could not be undone, as after a change by others."""
+        """Undo them; raises UsageError if one could not be undone, for example after a change by others."""
         if not self.are_made:
             return
         results = undo_run(self.result.run, None, False, self._on_event, self._wait)
@@ -64,5 +64,5 @@ class FixedChanges:
         self.are_made = False
 
     def conclude(self, consent: Consent) -> FixOutcome:
-        """Return what the fix comes to now that the changes are made: the same checks are run again."""
+        """Return the result of the fix now that the changes are applied: the same checks are run again."""
         return conclude(self._prepared, consent, self._changes, self.result)

@@ -1,7 +1,7 @@
 """Measure the same work with and without changes, in turn, until the difference is known.
 
-The order is reversed from pair to pair (with, without, without, with, ...): what drifts, as a CPU that gets warmer,
-meets both alike, and the changes are made or undone once for each pair only.
+The order is reversed from pair to pair (with, without, without, with, ...): a drift, such as a CPU getting warmer,
+affects both equally, and the changes are applied or undone only once per pair.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from envtune.records import NamedTuple
 
 
 class Measurement(NamedTuple):
-    """Seconds that the work took, and those of its parts where it has any."""
+    """Seconds that the work took, and those of its parts, if any."""
 
     seconds: float
     parts: Mapping[str, float] = {}
@@ -21,7 +21,7 @@ class Measurement(NamedTuple):
 
 
 class Changes(Protocol):
-    """Changes that can be made and undone again and again. They are made when the comparison begins."""
+    """Changes that can be applied and undone repeatedly. They are applied when the comparison begins."""
 
     def make(self) -> None:
         """Make them."""
@@ -31,7 +31,7 @@ class Changes(Protocol):
 
 
 class Comparison(NamedTuple):
-    """What was measured, in pairs of without and with the changes, and what follows of it."""
+    """The measurements, as pairs without and with the changes, and the conclusion."""
 
     pairs: tuple[tuple[Measurement, Measurement], ...]
     estimate: Estimate
@@ -46,9 +46,9 @@ def compare(
     on_pair: Callable[[int, float], None] = lambda number, ratio: None,
     looks: Sequence[int] = LOOKS,
 ) -> Comparison:
-    """Return what the changes, which are made, do to the time that `measure` takes.
+    """Return the effect of the changes, which are in place at the start, on the time that `measure` takes.
 
-    What `measure` and `changes` raise is raised here. `on_pair` is called with the number and ratio of each pair.
+    Exceptions of `measure` and `changes` are passed on. `on_pair` is called with the number and ratio of each pair.
     """
     measure()  # caches get warm
     pairs: list[tuple[Measurement, Measurement]] = []

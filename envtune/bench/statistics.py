@@ -1,12 +1,12 @@
 """Whether a change makes something faster: the median of paired ratios, its interval, and when to stop. Pure.
 
-A pair is one measurement without the change and one with it, next to each other in time, so that whatever else the
-machine does meets both; what counts is their ratio. The interval is that of the sign test, between two order
-statistics, which holds for every distribution (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2;
-David and Nagaraja, Order Statistics, section 7.1). No random numbers: the same measurements give the same answer.
+A pair is one measurement without the change and one with it, next to each other in time, so that other load on the
+machine affects both; what counts is their ratio. The interval is that of the sign test, between two order statistics,
+which holds for every distribution (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2; David and
+Nagaraja, Order Statistics, section 7.1). No random numbers: the same measurements give the same answer.
 
-It is looked at three times, and each look may be wrong with a third of the error (Bonferroni): to stop as soon as a
-plain 95 % interval looks good would be wrong more often than in 5 %.
+The interval is evaluated three times, each with a third of the error (Bonferroni): stopping as soon as a plain 95 %
+interval looks good would be wrong in more than 5 % of cases.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Optional, Sequence
 
 from envtune.records import NamedTuple
 
-LOOKS = (8, 12, 20)  # pairs after which it is looked at; 8 are the fewest whose interval is wrong in less than 5 % / 3
-ERROR = 0.05  # of all looks together
-RELEVANT = 0.02  # a ratio nearer to 1 is no difference that is worth a change
+LOOKS = (8, 12, 20)  # pairs after which it is evaluated; 8 are the fewest whose interval is wrong in less than 5 % / 3
+ERROR = 0.05  # of all evaluations together
+RELEVANT = 0.02  # a ratio closer to 1 is too small a difference to be worth a change
 Pair = tuple[float, float]  # seconds without the change, and with it
 
 
 class Verdict(Enum):
-    """What the pairs show of the change."""
+    """What the pairs show about the change."""
 
     FASTER = "faster"
     SLOWER = "slower"
-    SAME = "same"  # no difference, or one below RELEVANT
+    SAME = "same"  # no difference, or a smaller one than RELEVANT
     UNDECIDED = "undecided"  # the pairs differ too much from each other
 
 
 class Estimate(NamedTuple):
-    """What pairs say: medians in seconds, and the median of the ratios with its interval."""
+    """Summary of pairs: medians in seconds, and the median of the ratios with its interval."""
 
     pairs: int
     before: float
@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the middle value, of an even number of them the mean of the two in the middle."""
+    """Return the median; for an even number of values the mean of the two in the middle."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
@@ -53,7 +53,7 @@ def median(values: Sequence[float]) -> float:
 def interval_rank(number: int, error: float) -> Optional[int]:
     """Return the largest k for which the k-th smallest and k-th largest value miss the median with at most `error`.
 
-    None where even the smallest and the largest value do: there are too few.
+    None if even the smallest and the largest value miss it more often: there are too few.
     """
     rank, tail = 0, 0
     while rank <= number // 2:
@@ -65,7 +65,7 @@ def interval_rank(number: int, error: float) -> Optional[int]:
 
 
 def estimate(pairs: Sequence[Pair], error: float = ERROR / len(LOOKS)) -> Estimate:
-    """Return what the pairs say; the interval reaches from 0 to infinity where they are too few."""
+    """Return the summary of the pairs; the interval is from 0 to infinity if they are too few."""
     ratios = sorted(after / before for before, after in pairs)
     rank = interval_rank(len(ratios), error)
     low, high = (0.0, float("inf")) if rank is None else (ratios[rank - 1], ratios[-rank])
@@ -74,7 +74,7 @@ def estimate(pairs: Sequence[Pair], error: float = ERROR / len(LOOKS)) -> Estima
 
 
 def decide(found: Estimate, is_last: bool) -> Optional[Verdict]:
-    """Return the verdict, None where more pairs may still decide it."""
+    """Return the verdict, None if more pairs may still decide it."""
     if found.high < 1 - RELEVANT:
         return Verdict.FASTER
     if found.low > 1 + RELEVANT:

@@ -1,7 +1,7 @@
 """The catalogue: checks, FAQ entries and playbooks as data.
 
-`load` gives what this process uses; files become rows in store.py (compiled, cached, or read from YAML through
-yaml.py, schema.py and compile.py), rows become the words of model.py in entries.py.
+`load` returns the catalogue of this process; files become rows in store.py (compiled, cached, or read from YAML through
+yaml.py, schema.py and compile.py), rows become the types of model.py in entries.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Later(Text):
 
 
 class Catalogue:
-    """What was loaded; each kind is built when it is asked for, sorted by id."""
+    """The loaded catalogue; each kind is built on first access, sorted by id."""
 
     def __init__(self, compiled: Compiled, named: Sequence[Path] = ()) -> None:
         """`named` are the directories of `--catalog`, which the commands of their checks name, too."""
@@ -48,7 +48,7 @@ class Catalogue:
 
     @property
     def notes(self) -> tuple[Text, ...]:
-        """What the user should know about where this came from; for stderr."""
+        """Notes for the user about where this came from; for stderr."""
         return self._compiled.notes
 
     @cached_property
@@ -63,7 +63,7 @@ class Catalogue:
 
     @cached_property
     def expectations(self) -> Mapping[str, Sequence[Expectation]]:
-        """By name what checks expect of a variable, and of a governor; contexts are opened with it."""
+        """What checks expect of a variable, and of a governor, by name; contexts are opened with it."""
         return _Expectations(self)
 
     @cached_property
@@ -87,13 +87,13 @@ class Catalogue:
         return Codes(self._compiled.rows("codes"))
 
     def with_checks(self, checks: Sequence[Check]) -> Catalogue:
-        """Return the same catalogue with other checks, as a site's policy wants them."""
+        """Return the same catalogue with other checks, as modified by a site's policy."""
         made = Catalogue(self._compiled, self._named)
-        made.__dict__["checks"] = tuple(checks)  # where `cached_property` keeps it
+        made.__dict__["checks"] = tuple(checks)  # where `cached_property` stores it
         return made
 
     def options_for(self, kind: str, id_: str) -> str:
-        """Return the options that a command about this entry needs, such as `--catalog DIR`; mostly none."""
+        """Return the options that a command about this entry needs, such as `--catalog DIR`; usually none."""
         return directory_options(self.files(kind).get(id_, ""), self._named) if self._named else ""
 
     def files(self, kind: str) -> Mapping[str, str]:
@@ -102,7 +102,7 @@ class Catalogue:
 
 
 class _Expectations(Mapping[str, Sequence[Expectation]]):
-    """What the checks of a catalogue expect, gathered when it is first asked for: most runs do not ask."""
+    """What the checks of a catalogue expect, gathered on first access: most runs do not need it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -126,8 +126,8 @@ class _Expectations(Mapping[str, Sequence[Expectation]]):
 
 
 def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Hand the headings of a site's families to who words reports, which a JSON report does not need."""
-    if rows or "envtune.catalog.families" in sys.modules:  # which may hold those of another catalogue
+    """Register the headings of a site's families for text reports; a JSON report does not need them."""
+    if rows or "envtune.catalog.families" in sys.modules:  # it may hold those of another catalogue
         from envtune.catalog.families import use_titles
 
         use_titles(rows)
@@ -136,7 +136,7 @@ def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:
 def load(extra: Sequence[Path] = ()) -> Catalogue:
     """Load the shipped catalogue, the site's over it, and the directories of `--catalog` over both.
 
-    Raises CatalogError with every diagnostic about the files, UsageError for a directory that is not there.
+    Raises CatalogError with every diagnostic about the files, UsageError for a directory that does not exist.
     """
     compiled = open_catalogue(extra)
     use_index(compiled.registry)

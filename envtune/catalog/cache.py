@@ -1,7 +1,7 @@
-"""The compiled catalogue in the user's cache directory. JSON, never pickle: reading it can run nothing.
+"""The compiled catalogue in the user's cache directory. JSON, never pickle: reading it cannot run code.
 
-A file is a header line (what it was made from, and a checksum of the rest) and the compiled form. Whatever is wrong
-with it (absent, cut short, of another version, writable by others), there simply is no cache.
+A file is a header line (what it was compiled from, and a checksum of the rest) and the compiled form. A file that is
+missing, truncated, of another version or writable by others is treated as no cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FORMAT = 6
 
 
 class Cached(NamedTuple):
-    """What a cache file holds: the stamp and content hash of its sources, and the compiled form made from them."""
+    """The content of a cache file: the stamp and content hash of its sources, and the compiled form of them."""
 
     stamp: str
     content: str
@@ -28,15 +28,15 @@ class Cached(NamedTuple):
 
 
 def cache_file(key: str, checkout: str = "") -> Optional[str]:
-    """Return where the cache for these layers lies; None where this user has no cache directory.
+    """Return the path of the cache for these layers; None if this user has no cache directory.
 
-    With `checkout`: the one that `make` fills in the checkout, for users whose home cannot be written.
+    With `checkout`: the one that `make` fills in the checkout, for users whose home is not writable.
     """
     return cache_path(f"catalog-{zlib.crc32(key.encode('utf-8', 'surrogateescape')):08x}.json", checkout)
 
 
 def cache_path(name: str, checkout: str = "") -> Optional[str]:
-    """Return where a cache file of this name lies; None where this user has no cache directory."""
+    """Return the path of a cache file of this name; None if this user has no cache directory."""
     base = os.path.join(checkout, ".cache") if checkout else os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
@@ -47,7 +47,7 @@ def cache_path(name: str, checkout: str = "") -> Optional[str]:
 
 
 def read(path: str) -> Optional[Cached]:
-    """Return the cache, None where there is none to be used."""
+    """Return the cache, None if there is no usable one."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -64,7 +64,7 @@ def read(path: str) -> Optional[Cached]:
 
 
 def write(path: str, cached: Cached) -> None:
-    """Put the cache there in one step, readable by this user only; where that cannot be, there is none."""
+    """Write the cache atomically, readable by this user only; do without it if that fails."""
     header = {
         "format": FORMAT,
         "envtune": __version__,

@@ -1,7 +1,7 @@
-"""The files of the dictionary of error codes, `checks/codes/*.yaml`, to rows.
+"""Turn the files of the dictionary of error codes, `checks/codes/*.yaml`, into rows.
 
-A file holds rows for many codes with one source for all of them; what to do about a code is named, because hundreds of
-codes share some sixty actions. A row with `prefix` speaks for the codes that have no row of their own.
+A file holds rows for many codes with one source for all of them; the remedy for a code is given by name, because
+hundreds of codes share some sixty remedies. A row with `prefix` applies to codes without a row of their own.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ class Codes:
             (self._prefixes if row.get("prefix") else self._rows).update(dict.fromkeys(row["codes"], row))
 
     def __iter__(self) -> Iterator[ErrorCode]:
-        """Yield every code that has a row of its own, sorted."""
+        """Yield every code that has its own row, sorted."""
         return (_code(code, self._rows[code]) for code in sorted(self._rows))
 
     def find(self, code: str) -> Optional[ErrorCode]:
-        """Return what is known of a code: its own row, or what its first characters say; None for others."""
+        """Return what is known about a code: its own row, or that of its prefix; None for others."""
         row = self._rows.get(code)
         if row is not None:
             return _code(code, row)

@@ -19,7 +19,7 @@ from envtune.schema.validate import Validator
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 # FAQ entries that checks may already name: the 25 of the guide's FAQ chapter (003:2887-3439, in order of appearance)
-# and the 12 symptoms told elsewhere in it. Their files follow.
+# and the 12 symptoms described elsewhere in it. Their files follow.
 PLANNED = frozenset([*(f"F{n:02}" for n in range(1, 26)), *(f"X{n:02}" for n in range(1, 13))])
 _CJK = "\u4e00-\u9fff"
 _MARKS = "\u3001-\u3011\uff01-\uff0f\uff1a-\uff1f\u201c\u201d"
@@ -61,11 +61,11 @@ class _Entry(NamedTuple):
     node: Node
     row: Mapping[str, Any]  # the entry as data
     diagnostics: Diagnostics
-    notes: tuple[Text, ...] = ()  # what works for one more release
+    notes: tuple[Text, ...] = ()  # what is accepted for one more release only
 
     @property
     def id(self) -> str:
-        """The id, empty when the file has none."""
+        """The id, empty if the file has none."""
         return self.row.get("id") or ""
 
 
@@ -80,7 +80,7 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
         known = rows[entry.source.kind]
         known[entry.id] = _over(known.get(entry.id, {}), entry.row)
     _refuse_shared_names(entries, rows)
-    for entry in entries if len(entries) == len(made) else ():  # a file that is no YAML may hold what is missing
+    for entry in entries if len(entries) == len(made) else ():  # a file that is not YAML may contain what is missing
         _check_references(entry, rows)
     found = sorted((d for one in made for d in one.found), key=lambda d: (d.file, d.line, d.column))
     if found:
@@ -95,12 +95,12 @@ def compile_rows(files: Iterable[tuple[Source, bytes]], lower: Rows) -> Rows:
 
 
 def _over(lower: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry that replaces a lower one; an FAQ entry written before it had `named_by` keeps the lower list."""
+    """Return an entry that replaces a lower one; an FAQ entry that predates `named_by` keeps the lower list."""
     return {**row, "named_by": lower["named_by"]} if "named_by" in {*lower} - {*row} else row
 
 
 def _link_faq(rows: Mapping[str, dict[str, Mapping[str, Any]]], own: Container[str]) -> None:
-    """Give each check the FAQ entries that name it, those first in which it stands first; `own` have a list already."""
+    """Give each check the FAQ entries that name it, those that list it first come first; `own` have a list already."""
     places: dict[str, list[tuple[int, str]]] = {}
     for id_, entry in rows["faq"].items():
         for place, check in enumerate(entry.get("named_by", ())):
@@ -111,7 +111,7 @@ def _link_faq(rows: Mapping[str, dict[str, Mapping[str, Any]]], own: Container[s
 
 
 def _unfold(data: Any) -> Any:
-    """Return data without the blanks that YAML's folding of lines puts between Chinese characters."""
+    """Return data without the blanks that YAML line folding inserts between Chinese characters."""
     if isinstance(data, list):
         return [_unfold(item) for item in data]
     if not isinstance(data, dict):
@@ -133,7 +133,7 @@ def _entries(files: Iterable[tuple[Source, bytes]], made: list[Diagnostics]) -> 
 
 
 def row_of(node: Node, source: Source, diagnostics: Diagnostics) -> Mapping[str, Any]:
-    """Return an entry as data, with the file it comes from and without its examples."""
+    """Return an entry as data, with its file and without its examples."""
     row = entry_of(node, source.kind, diagnostics, source.layer.own)
     profile = (node.get("expect") or node).get("profile") if source.kind == "checks" else None
     if profile is not None and row.get("probe") and row.get("expect"):
@@ -145,7 +145,7 @@ def row_of(node: Node, source: Source, diagnostics: Diagnostics) -> Mapping[str,
 
 
 def entry_of(node: Node, kind: str, diagnostics: Diagnostics, own: bool = True) -> dict[str, Any]:
-    """Return the entry of one file as data, judged as one of `kind`; by the form of a site unless `own`."""
+    """Return the entry of one file as data, validated as `kind`; against the site form unless `own`."""
     tables = TABLES if own else SITE_TABLES
     entry: dict[str, Any] = Validator(diagnostics.report).judge(node, tables[kind]) or {}
     if not own and entry:
@@ -157,7 +157,7 @@ def entry_of(node: Node, kind: str, diagnostics: Diagnostics, own: bool = True) 
 
 
 def _with_site_defaults(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return a site's entry with what it left out."""
+    """Return a site's entry with defaults filled in."""
     filled = {**SITE_DEFAULTS[kind], **entry}
     if kind == "checks":
         filled.setdefault("rationale", filled.get("title"))
@@ -168,7 +168,7 @@ def _with_site_defaults(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _with_current_names(node: Node, notes: list[Text]) -> Node:
-    """Return the entry with probes and actions called as they are now; adds to `notes` what was called otherwise."""
+    """Return the entry with current names of probes and actions; former names are added to `notes`."""
     if node.kind != "mapping":
         return node
     members = ((key, _with_current_calls(key.text or "", value, notes)) for key, value in node.value)
@@ -210,7 +210,7 @@ def _current_call(name: Node, arguments: Node, notes: list[Text]) -> tuple[Node,
 
 
 def _warnings(entry: _Entry) -> Iterator[Text]:
-    """Yield what works for one more release only."""
+    """Yield what is accepted for one more release only."""
     notes = list(entry.notes)
     for field, instead in _FORMER_FIELDS[entry.source.kind].items():
         if field in entry.row:
@@ -224,7 +224,7 @@ def _warnings(entry: _Entry) -> Iterator[Text]:
 
 
 def _check_place(entry: _Entry) -> None:
-    """Report a file whose name or folder does not follow from its id, which leads readers of a finding to it."""
+    """Report a file whose name or folder does not match its id, by which readers of a finding look for it."""
     id_ = entry.node.get("id")
     if not entry.id or id_ is None:
         return

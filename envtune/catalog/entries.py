@@ -1,4 +1,4 @@
-"""Validated rows -> the words of model.py."""
+"""Validated rows -> the types of model.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 _SEVERITIES = {severity.value: severity for severity in Severity}
 _STARTS_ENVTUNE = expression(r"(?:sudo |\{sudo\})?envtune (?:fix|check) ")
 
-# What shows that a job uses an NPU (`npu: true` of a signature). That a program asks whether there is one, or can use
+# What shows that a job uses an NPU (`npu: true` of a signature). A program that asks whether there is one, or could use
 # one, shows nothing: is_torch_npu_available, `PyTorch NPU available: False`, `--device {cpu,cuda,npu}`. Nor do words
 # such as `ascending=True`, and variables of Ray such as RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES.
 _NPU = (
@@ -84,9 +84,9 @@ def _falsepositives(data: Row, later: Optional[Callable[[str, int], Text]]) -> t
 
 
 def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Check:
-    """Return a check of a `--catalog` directory with that option in its lines that start envtune: they need it, too."""
+    """Return a check of a `--catalog` directory with that option added to its lines that start envtune."""
     words = directory_options(file, directories)
-    if not words or "{" in words:  # would be a field of the line
+    if not words or "{" in words:  # it would be read as a field of the line
         return check
 
     def extended(commands: Sequence[Command]) -> tuple[Command, ...]:
@@ -100,7 +100,7 @@ def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Ch
 
 
 def directory_options(file: str, directories: Sequence[Path]) -> str:
-    """Return the options with which a command knows the entry of that file; none for one that is always read."""
+    """Return the options a command needs to find the entry of that file; none for one that is always read."""
     if not any(file.startswith(f"{os.path.abspath(directory)}/") for directory in directories):
         return ""
     import shlex
@@ -118,9 +118,9 @@ def _commands(rows: Sequence[Any]) -> tuple[Command, ...]:
 
 
 def expectation_of(data: Row) -> Expectation:
-    """Return what a check expects; `{profile: train}` stands for what the table of variables wants of its variable.
+    """Return what a check expects; `{profile: train}` means what the table of variables expects of its variable.
 
-    ValueError where the table wants nothing of it, or the check is not about one variable.
+    Raises ValueError if the table expects nothing of it, or the check is not about one variable.
     """
     if "profile" not in data["expect"]:
         expect: Expectation = data["expect"]
@@ -175,7 +175,7 @@ def playbook_from(data: Row) -> Playbook:
 
 
 def _criteria(data: Row, effect: str) -> tuple[Criterion, ...]:
-    """Return the items of one list; an entry that still has `confirm` gets them as what favours it."""
+    """Return the items of one list; those of a former `confirm` count as favouring the entry."""
     usual = "pass" if effect == "rules_out" else "fail"
     rows = [{"outcome": usual, **row} for row in data.get(effect, ())]
     if effect == "favours":

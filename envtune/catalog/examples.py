@@ -2,7 +2,7 @@
 
 An example is a snapshot mapping (docs/snapshot.md) with three conveniences: `like: NAME` (or a list, the later over the
 earlier) starts from other hosts, by default the empty `bare` one; `arch:` is short for `uname: {machine: ...}`; a path
-may hold a range, `policy{0..3}`. A file of `null` is absent.
+may hold a range, `policy{0..3}`. A file that is `null` is absent.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Shared = Callable[[str], Mapping[str, Any]]
 
 
 def example_host(example: Mapping[str, Any], shared: Shared) -> SnapshotHost:
-    """Return the host an example describes; `shared(name)` gives the mapping that `like: name` means."""
+    """Return the host an example describes; `shared(name)` returns the mapping for `like: name`."""
     return SnapshotHost(example_data(example, shared))
 
 
 def example_data(example: Mapping[str, Any], shared: Shared) -> dict[str, Any]:
     """Return the snapshot mapping of an example, ranges expanded and everything it is `like` merged in.
 
-    Each host it is like, and each host those are like, is laid down once, the furthest first.
+    Each host it is like, directly or indirectly, is merged once, the most distant first.
     """
     merged: dict[str, Any] = {}
     for name in _ancestors({"like": "bare", **example}, shared):
@@ -52,14 +52,14 @@ def _own(example: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Update `under` by `over`, tables of files, variables and commands row by row, and return it."""
+    """Update `under` with `over`, tables of files, variables and commands row by row, and return it."""
     for key, value in over.items():
         under[key] = {**under.get(key, {}), **value} if key in _MERGED and value is not None else value
     return under
 
 
 def expand_ranges(path: str) -> Iterator[str]:
-    """Yield four paths for `policy{0..3}`; other paths as they are."""
+    """Yield four paths for `policy{0..3}`; other paths unchanged."""
     found = _RANGE.search(path)
     if found is None:
         yield path

@@ -34,11 +34,11 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-_POLICY: Mapping[str, Text] = {"POL": Message("Site policy")}  # whose check has no file (policy/golden.py)
+_POLICY: Mapping[str, Text] = {"POL": Message("Site policy")}  # its check has no file (policy/golden.py)
 
 
 def folders_of(prefix: str) -> tuple[str, ...]:
-    """Return the folders in which a check with this prefix may lie; a site's own family is called after its letters."""
+    """Return the folders for checks with this prefix; a site's own family is named after its letters."""
     letters = prefix.lower()
     return (FAMILIES[prefix].folder, letters) if prefix in FAMILIES else (letters,)
 
@@ -47,12 +47,12 @@ _titles: dict[str, Text] = {}  # of the catalogue that was loaded
 
 
 def use_titles(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Take the headings of a site's families: the rows of their files (checks/<family>/family.yaml)."""
+    """Set the headings of a site's families from the rows of their files (checks/<family>/family.yaml)."""
     _titles.clear()
     _titles.update((row["id"], Bilingual(row["title"]["en"], row["title"]["zh"])) for row in rows)
 
 
 def family_title(prefix: str) -> Optional[Text]:
-    """Return the heading of a family; None for a site's own without one."""
+    """Return the heading of a family; None for a site's family without one."""
     family = FAMILIES.get(prefix)
     return _titles.get(prefix) or (_POLICY.get(prefix) if family is None else family.title)

@@ -1,4 +1,4 @@
-"""The forms with rules of their own: probe, expect, applies, example and steps."""
+"""The forms with special rules: probe, expect, applies, example and steps."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ STEP_KINDS: Mapping[str, str] = {
 
 
 def several(item: Type) -> ListOf:
-    """Return a list that is not empty."""
+    """Return the type of a non-empty list."""
     return ListOf(item, least=1)
 
 
 def either(record: Record, *names: str) -> Special:
-    """Return the record in which exactly one of these fields is given."""
+    """Return the type of a record with exactly one of these fields."""
 
     def judge(validator: Validator, node: Node) -> Any:
         given = [name for name in names if node.kind == "mapping" and node.get(name) is not None]
@@ -81,9 +81,9 @@ LINES = several(TEXT)
 
 
 def in_any_language(item: Type) -> Special:
-    """Return the form of a text (or list of texts) of a site: as it is, or `{en: ..., zh: ...}`, of which one will do.
+    """Return the form of a text (or list of texts) of a site: plain, or `{en: ..., zh: ...}` with one or both.
 
-    What is missing in one language is taken from the other.
+    A missing language is taken from the other.
     """
     record = Record(Field("en", item), Field("zh", item), form="{en: ..., zh: ...}", least=1)
 
@@ -101,7 +101,7 @@ def in_any_language(item: Type) -> Special:
 
 
 def _probe(validator: Validator, node: Node) -> Any:
-    """Judge `{kind: {argument: value}}` by the signature of the Python function."""
+    """Validate `{kind: {argument: value}}` against the signature of the Python function."""
     form = "{kind: {argument: value}}"
     if not validator.filled(node, "mapping", form):
         return None
@@ -116,12 +116,12 @@ def _probe(validator: Validator, node: Node) -> Any:
 
 
 def _imported(validator: Validator, kind: Node, find: Callable[[str], Any]) -> Any:
-    """Return a probe or an action; KeyError when there is none, None when it cannot be imported."""
+    """Return a probe or an action; raises KeyError if there is none; None if it cannot be imported."""
     try:
         return find(kind.text or "")
     except KeyError:
         raise
-    except Exception as error:  # a resource module that cannot be imported is our fault, and still must be named
+    except Exception as error:  # a resource module that cannot be imported is a bug in envtune, but must be reported
         validator.report(kind, Message("its Python code cannot be imported: {error!r}", error=error))
     return None
 
@@ -133,7 +133,7 @@ def _call(
     function: Any,
     parameters_of: Callable[[str], Mapping[str, inspect.Parameter]],
 ) -> Any:
-    """Return the arguments of a probe or an action, judged by its signature; none at all may be written as nothing."""
+    """Return the arguments of a probe or an action, validated against its signature; empty means no arguments."""
     if function is None:
         return None
     parameters, scope = parameters_of(kind.text or ""), getattr(inspect.unwrap(function), "__globals__", {})
@@ -145,7 +145,7 @@ def _call(
 
 
 def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
-    """Return the type an annotation names; Any where it cannot be resolved (names imported for type checkers only)."""
+    """Return the type an annotation names; Any if it cannot be resolved (names imported for type checkers only)."""
     holder = type("holder", (), {"__annotations__": {"it": annotation}})
     try:
         return typing.get_type_hints(holder, dict(scope))["it"]
@@ -154,7 +154,7 @@ def _hint(annotation: Any, scope: Mapping[str, Any]) -> Any:
 
 
 def argument_type(hint: Any) -> Type:
-    """Return the type of what may be given for a parameter of that Python type."""
+    """Return the schema type for a parameter of that Python type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -213,7 +213,7 @@ _EXPECTATION = Record(
 
 
 def _expect(validator: Validator, node: Node) -> Any:
-    """Judge a quantifier over matchers, or matchers; never empty, so that nothing passes unjudged."""
+    """Validate a quantifier over matchers, or matchers; never empty, so that nothing passes unchecked."""
     for key, _ in node.members():
         if key.text in (*matchers.QUANTIFIERS, "profile") and len(node.members()) > 1:
             message = Message("{quantifier} must be the only key; put the matchers into it", quantifier=key.text)
@@ -233,7 +233,7 @@ _WANTED_FACT = AnyOf(_FACT, _FACTS, Record(Field("not", AnyOf(_FACT, _FACTS), ""
 
 
 def _applies_form() -> Record:
-    """Return `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
+    """Return the form `{fact: value}`; a value is a text, true or false, a list (any of them) or `{not: ...}`."""
     fields = (Field(name, _WANTED_FACT) for name in registry.fact_names())
     return Record(*fields, key=Message("a fact (see `envtune list facts`)"), form="{fact: value}", least=1)
 
@@ -267,7 +267,7 @@ _INSTRUCTIONS = Record(Field("en", LINES, "", True), Field("zh", LINES, "", True
 
 
 def _steps_with(instructions: Type) -> Special:
-    """Return `[{kind: {arguments}}]` with kinds of a closed list."""
+    """Return the form `[{kind: {arguments}}]` with kinds from a closed list."""
 
     def judge(validator: Validator, node: Node) -> Any:
         if not validator.filled(node, "list", "[{kind: {...}}]"):

@@ -18,7 +18,7 @@ from envtune.records import NamedTuple
 from envtune.trust.ownership import who_can_change
 
 PACKAGE = os.path.dirname(os.path.abspath(version.__file__))
-# zipimport knows what is in its archive by the path it was started with only: `./envtune.pyz` stays as it is.
+# zipimport finds its archive's members only by the path it was started with: `./envtune.pyz` is kept unchanged.
 COMPILED = os.path.join(os.path.dirname(version.__file__), "_data", "catalog.json")
 SITE = "/etc/envtune"
 _KINDS_OF_FOLDERS = {"faq": "faq", "codes": "codes"}  # below checks/
@@ -42,9 +42,9 @@ class Source(NamedTuple):
     kind: str
     layer: Layer
     shown: str
-    family: str  # the folder it lies in, empty directly below checks/ or playbooks/
+    family: str  # its folder, empty directly below checks/ or playbooks/
     stamp: str  # changes whenever the file does
-    changed: int  # when it last did, in ns since the epoch
+    changed: int  # last change, in ns since the epoch
 
 
 def data_root() -> Path:
@@ -56,7 +56,7 @@ def data_root() -> Path:
 def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
     """Return the site's layer, if there is one, and the named directories, lowest first.
 
-    Raises UsageError for a named directory that is not there, CatalogError for one that root must not trust.
+    Raises UsageError for a named directory that does not exist, CatalogError for one that root must not trust.
     """
     found = [Layer(SITE)] if any(_there(os.path.join(SITE, part)) for part in ("checks", "playbooks")) else []
     for path in extra:
@@ -72,7 +72,7 @@ def overlays(extra: Sequence[Path]) -> tuple[Layer, ...]:
 
 
 def _there(path: str) -> bool:
-    """Return whether it exists; a directory on the way that may not be entered is an error, never `no`."""
+    """Return whether it exists; a parent directory that cannot be entered is an error, not `no`."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -131,14 +131,14 @@ def _source(layer: Layer, entry: os.DirEntry[str], kind: str, family: str) -> So
 
 
 def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
-    """Return what changes with a file (with its change time, as tools set the other one back), and when it did."""
+    """Return a stamp that changes with the file (ctime included, as tools reset mtime), and when it last changed."""
     written, changed = status.st_mtime_ns, status.st_ctime_ns
     stamp = f"{path} {status.st_size} {written} {changed} {status.st_ino}"
     return stamp, written if written > changed else changed
 
 
 def code_files() -> tuple[Source, ...]:
-    """Return what a catalogue file is validated by: probes, matchers, facts, tables; or the archive that runs."""
+    """Return the files that validate a catalogue file: probes, matchers, facts, tables; or the running archive."""
     own = Layer(PACKAGE, own=True)
     paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json", "snapshot/schema.py")]
     if not os.path.isdir(PACKAGE):
@@ -162,7 +162,7 @@ def _modules(directory: str) -> Iterator[str]:
 
 
 def content(source: Source) -> bytes:
-    """Return the bytes of a file, of a site's at most MAX_BYTES + 1; CatalogError when it cannot be read.
+    """Return the bytes of a file, at most MAX_BYTES + 1 of a site's; raises CatalogError if it cannot be read.
 
     What is larger than MAX_BYTES is refused when it is compiled.
     """
@@ -185,9 +185,9 @@ def check_trust(files: Sequence[Source], layers: Sequence[Layer]) -> None:
 
 
 def why_untrusted(path: str) -> Optional[Text]:
-    """Return, as root, why somebody else could change what `path` leads to; None when nobody can, or for other users.
+    """Return, as root, why somebody else could change the target of `path`; None if nobody can, or for other users.
 
-    What does not exist yet, or lies inside an archive (the zipapp), is as safe as what it lies in.
+    What does not exist yet, or is inside an archive (the zipapp), is as safe as its container.
     """
     if os.geteuid() != 0:
         return None
@@ -207,7 +207,7 @@ def why_untrusted(path: str) -> Optional[Text]:
 
 
 def refused(path: str, reason: Text) -> CatalogError:
-    """Return the error about a whole file."""
+    """Return an error about a file as a whole."""
     return CatalogError([Joined((f"{path}:1:1", reason), ": ")])
 
 

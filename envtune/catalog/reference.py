@@ -1,7 +1,7 @@
 """What probes, facts and steps are for and what they take: from their docstrings and signatures, in both languages.
 
 The first paragraph of a docstring is a message like any other (scripts/messages.py collects it), and the description of
-an argument stands in its annotation: `Annotated[str, N_("Absolute path.")]`. `envtune list`, `envtune explain` and
+an argument is in its annotation: `Annotated[str, N_("Absolute path.")]`. `envtune list`, `envtune explain` and
 docs/generate.py show it.
 """
 
@@ -25,7 +25,7 @@ PLACEHOLDER = "SITE101"  # the id of the check in the examples
 
 
 class Argument(NamedTuple):
-    """One argument; `default` is REQUIRED where it must be given."""
+    """One argument; `default` is REQUIRED if it must be given."""
 
     name: str
     type: Text
@@ -49,7 +49,7 @@ def references(kind: str) -> tuple[Reference, ...]:
 
 
 def find_reference(word: str) -> Reference:
-    """Return the probe, the step or the fact of that name, in this order; KeyError when there is none."""
+    """Return the probe, the step or the fact of that name, in this order; raises KeyError if there is none."""
     kind = next((kind for kind in KINDS if word in _names(kind)), None)
     if kind is None:
         raise KeyError(word)
@@ -63,7 +63,7 @@ def _names(kind: str) -> tuple[str, ...]:
 
 
 def reference(kind: str, name: str) -> Reference:
-    """Return what is known of one; KeyError when there is none of that name."""
+    """Return the reference of one; raises KeyError if there is none of that name."""
     if kind == "facts":
         return Reference(name, kind, Message(summary_of(registry.find_fact(name))))
     if kind == "probes":
@@ -78,7 +78,7 @@ def summary_of(function: Callable[..., Any]) -> str:
 
 
 def summaries() -> tuple[str, ...]:
-    """Return every summary that is a docstring: messages of the code, besides those that are marked in it."""
+    """Return every summary that comes from a docstring: messages in addition to those marked in the code."""
     found: list[Callable[..., Any]] = [registry.find_probe(name) for name in registry.probe_names()]
     found += [registry.find_fact(name) for name in registry.fact_names()]
     return tuple(summary_of(function) for function in found)
@@ -94,7 +94,7 @@ def _arguments(kind: str, name: str) -> tuple[Argument, ...]:
 
 
 def _hints(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:
-    """Return the types of the arguments alone: names of other parameters may be imported for type checkers only."""
+    """Return only the types of these arguments: other parameters may use names imported for type checkers only."""
     annotations = {name: parameter.annotation for name, parameter in parameters.items()}
     holder = type("holder", (), {"__annotations__": annotations})
     return typing.get_type_hints(holder, vars(inspect.getmodule(function)), include_extras=True)
@@ -114,7 +114,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
 
 
 def example_text(folder: str, name: str) -> Optional[str]:
-    """Return the example of a probe (`probes`), a step (`steps`) or the FAQ entry (`.`, `faq`); None without one."""
+    """Return the example of a probe (`probes`), a step (`steps`) or the FAQ entry (`.`, `faq`), None if missing."""
     try:
         data = pkgutil.get_data("envtune", f"data/examples/{folder}/{name}.yaml".replace("/./", "/"))
     except OSError:

@@ -1,7 +1,7 @@
 """The fields of the kinds of catalogue entries; docs/schema publishes them for editors that complete YAML.
 
-The order of the fields is the order in which a file gives them. What needs rules of its own is in forms.py. The entries
-of a site have a form of their own (SITE_TABLES): one language is enough, and fewer fields are required.
+The order of the fields is the order in which a file gives them. What needs special rules is in forms.py. The entries of
+a site have a separate form (SITE_TABLES): one language is enough, and fewer fields are required.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TITLES: Mapping[str, str] = {
     "faq": "envtune FAQ entry (checks/faq/<ID>-<name>.yaml)",
     "playbooks": "envtune playbook (playbooks/<family>/<id>.yaml)",
 }
-FAMILY_FILE = "family"  # the stem of the file that describes the family in whose folder it lies
+FAMILY_FILE = "family"  # the stem of the file that describes the family of its folder
 BILINGUAL = Record(
     Field("en", TEXT, "", True, Message("en is missing; add the English text")),
     Field("zh", TEXT, "", True, Message("zh is missing; add the Chinese text")),
@@ -217,7 +217,7 @@ FAMILY = Record(
 
 TABLES: Mapping[str, Record] = {"checks": CHECK, "faq": FAQ, "playbooks": PLAYBOOK, "families": FAMILY}
 
-# What a site's entry need not say, and what holds then; the rationale of a check is its title (compile.py).
+# Optional fields of a site's entry and their defaults; the rationale of a check defaults to its title (compile.py).
 SITE_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "checks": {"status": "stable", "origin": "site"},
     "faq": {"side": "host"},
@@ -228,7 +228,7 @@ SIGNATURE_DEFAULTS: Mapping[str, Any] = {"strength": "strong", "origin": "site"}
 
 
 def _of_a_site(table: Record, *optional: str) -> Record:
-    """Return the form of a site's entry: texts in any language, and what has a default is not required."""
+    """Return the form of a site's entry: texts in either language, and fields with a default are optional."""
     types: Mapping[int, Type] = {
         id(BILINGUAL): IN_ANY_LANGUAGE,
         id(TEXTS): several(IN_ANY_LANGUAGE),

@@ -26,7 +26,7 @@ def select(
     """
     every = tuple(checks)
     wanted, unwanted, tagged = _words(select), _words(ignore), _words(tags)
-    if (select and not wanted) or (tags and not tagged):  # of a script whose variable is empty
+    if (select and not wanted) or (tags and not tagged):  # from a script whose variable is empty
         raise UsageError(Message("the selection is empty; to select every check, omit the option"))
     for word in (*wanted, *unwanted):
         if not any(names(word, check) for check in every):
@@ -48,12 +48,12 @@ def select(
 
 
 def _highest(check: Check) -> int:
-    """Return the rank that a failure of the check can have on some host."""
+    """Return the highest severity rank that a failure of the check can have on any host."""
     return max(severity.rank for severity in (check.severity, *(row.severity for row in check.severity_by)))
 
 
 def unknown_name(word: str, known: Iterable[str], kinds: Sequence[str] = ()) -> UsageError:
-    """Return the error for a word that names nothing, with the names that come nearest.
+    """Return the error for a word that names nothing, with the closest names.
 
     `kinds` are the words for `envtune list` that show the known ones.
     """
@@ -75,7 +75,7 @@ def unknown_name(word: str, known: Iterable[str], kinds: Sequence[str] = ()) -> 
 
 
 def _of_new_family(word: str, known: Iterable[str]) -> bool:
-    """Return whether a word is like an id, with letters that no known id has."""
+    """Return whether a word looks like an id, with letters that no known id has."""
     letters = re.fullmatch("([A-Z]+)[0-9]*", word)
     return letters is not None and not any(re.match(f"{letters[1]}[0-9]", one) for one in known)
 
@@ -90,7 +90,7 @@ def names(word: str, check: Check) -> bool:
 
 
 def selectors(checks: Sequence[Check]) -> list[str]:
-    """Return every selector that names one of the checks, prefixes of ids aside."""
+    """Return every selector that names one of the checks, except id prefixes."""
     tags = {tag for check in checks for tag in check.tags}
     families = {check.family for check in checks}
     return [*(c.id for c in checks), *(c.name for c in checks), *sorted(tags), *sorted(families)]

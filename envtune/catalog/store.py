@@ -1,9 +1,9 @@
-"""From files to rows as fast as can be: the compiled file of a wheel, a cache elsewhere, YAML only when it changed.
+"""From files to rows as fast as possible: the compiled file of a wheel, a cache elsewhere, YAML only if it changed.
 
 The compiled form is one JSON document with one kind per line, so that a run parses only the kind it needs. A cache
-holds the same form and what it was made from: a stamp of every file (catalogue files and the code that validated them)
-and the hash of their content. A stamp that differs is not the last word: where the content is the same (a fresh
-checkout), the cache is kept. In a checkout an overlay is compiled over the cached rows of the shipped layer.
+holds the same form and what it was compiled from: a stamp of every file (catalogue files and the code that validated
+them) and the hash of their content. A different stamp alone does not invalidate it: if the content is the same (a fresh
+checkout), the cache is kept. In a checkout an overlay is compiled on top of the cached rows of the shipped layer.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Compiled:
 
 
 def dump(rows: Rows) -> bytes:
-    """Return the compiled form of rows, with the places of the code they name."""
+    """Return the compiled form of rows, with the locations of the code they name."""
     from envtune.context.registry import make_index
 
     words = {row["id"]: {name: row[name] for name in LONG_WORDS if row.get(name)} for row in rows["checks"]}
@@ -139,7 +139,7 @@ def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
     return compiled
 
 
-_opened: dict[str, Compiled] = {}  # by the stamp of its files: what a process opens again and again
+_opened: dict[str, Compiled] = {}  # by the stamp of its files: what a process opens repeatedly
 
 
 class _Caches(NamedTuple):
@@ -171,7 +171,7 @@ def _caches(stack: Sequence[layers.Layer]) -> tuple[_Caches, Optional[Text]]:
 def _through_cache(
     caches: _Caches, files: Sequence[layers.Source], code: Sequence[layers.Source], shipped: Optional[bytes]
 ) -> bytes:
-    """Return the compiled form from the user's cache, from one that was made beforehand, or from the files."""
+    """Return the compiled form from the user's cache, from a prepared one, or from the files."""
     stamp = "\n".join(file.stamp for file in (*files, *code))
     for found in caches.found():
         if found.stamp == stamp:
@@ -186,7 +186,7 @@ def _through_cache(
 
 
 def _compile(contents: _Contents, code: _Contents, shipped: Optional[bytes]) -> bytes:
-    """Compile what is not compiled yet: an overlay needs the rows of the layer below it only."""
+    """Compile what is not compiled yet: an overlay needs only the rows of the layer below it."""
     from envtune.catalog.compile import compile_rows
 
     own = [(file, content) for file, content in contents if file.layer.own]
@@ -198,7 +198,7 @@ def _compile(contents: _Contents, code: _Contents, shipped: Optional[bytes]) -> 
 
 
 def _own_layer(contents: _Contents, code: _Contents) -> bytes:
-    """Return the compiled form of a checkout, from its cache when that was made from just these contents.
+    """Return the compiled form of a checkout, from its cache if that was compiled from exactly this content.
 
     Stamps are not enough here: what is compiled over it is cached by the content that was read.
     """
@@ -218,7 +218,7 @@ def _write(caches: _Caches, digest: str, files: Sequence[layers.Source], text: b
 
 
 def _is_racy(files: Sequence[layers.Source]) -> bool:
-    """Return whether one of the files may still change without another stamp."""
+    """Return whether one of the files may still change without a new stamp."""
     return max((file.changed for file in files), default=0) > time.time_ns() - RACY
 
 
@@ -261,7 +261,7 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
 
 
 def _trusts_its_own() -> tuple[Text, ...]:
-    """Return a note when root runs code and catalogue that somebody else can change."""
+    """Return a note if root runs code or a catalogue that somebody else can change."""
     problem = layers.why_untrusted(layers.PACKAGE)
     if problem is None:
         return ()

@@ -1,9 +1,9 @@
 """YAML text -> nodes that know where they are.
 
-The schema decides what an unquoted scalar is, so that `7.10`, `NO`, `22:22` and `0644` are texts where it says text,
-whatever YAML 1.1 makes of them. Refused, with the way out, are duplicate keys (the last one would win), anchors and
-aliases (a few lines can stand for gigabytes), tags, and nesting beyond what any entry needs. The event stream is read
-with a stack of our own, so that no input can exhaust the recursion limit or libyaml's composer.
+The schema decides what an unquoted scalar is, so that `7.10`, `NO`, `22:22` and `0644` are texts where it expects text,
+whatever YAML 1.1 makes of them. Duplicate keys (the last one would win), anchors and aliases (a few lines can expand to
+gigabytes), tags, and nesting beyond what any entry needs are refused with a hint. The event stream is read with an
+explicit stack, so that no input can exhaust the recursion limit or libyaml's composer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Node(NamedTuple):
     """One value of a file. `kind` is mapping, list, text, int, float, bool or null; line and column count from 1.
 
     `value` is a tuple of (key node, value node) for a mapping, a tuple of nodes for a list; `text` a scalar as it was
-    written. `reported` marks a node that a diagnostic was already made about.
+    written. `reported` marks a node that already has a diagnostic.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Node(NamedTuple):
     reported: bool = False
 
     def plain(self) -> Any:
-        """Return the value as data; scalars are what they look like."""
+        """Return the value as data; scalars get the type they look like."""
         if self.kind == "mapping":
             return {key.text: value.plain() for key, value in self.value}
         if self.kind == "list":
@@ -67,32 +67,32 @@ class Node(NamedTuple):
         return self.value
 
     def get(self, name: str) -> Optional[Node]:
-        """Return the value under a key of a mapping, None when it is not there."""
+        """Return the value of a key of a mapping, None if it is absent."""
         return next((value for key, value in self.members() if key.text == name), None)
 
     def members(self) -> tuple[tuple[Node, Node], ...]:
-        """Return the keys and values of a mapping; nothing for what is none."""
+        """Return the keys and values of a mapping; nothing for other nodes."""
         members: tuple[tuple[Node, Node], ...] = self.value if self.kind == "mapping" else ()
         return members
 
     def items(self) -> tuple[Node, ...]:
-        """Return the items of a list; nothing for what is none."""
+        """Return the items of a list; nothing for other nodes."""
         items: tuple[Node, ...] = self.value if self.kind == "list" else ()
         return items
 
     def at(self, name: str) -> Node:
-        """Return the place of a key that is not there: its mapping."""
+        """Return the place to report a missing key at: its mapping."""
         return self
 
     def mismatch(self, wanted: Text) -> Text:
-        """Return what this is, and what it must be."""
+        """Return the text that says what this is, and what it must be."""
         if self.kind == "null":
             return Message("empty; write {name}, or remove the key", name=wanted)
         return Message("this is {found}; it must be {wanted}", found=KINDS[self.kind], wanted=wanted)
 
 
 class Diagnostic(NamedTuple):
-    """One thing that is wrong with a file, and the way out."""
+    """One problem in a file, and how to solve it."""
 
     file: str
     line: int
@@ -105,7 +105,7 @@ class Diagnostic(NamedTuple):
 
 
 class Diagnostics:
-    """Collects what is wrong with one file."""
+    """Collects the problems of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -116,17 +116,17 @@ class Diagnostics:
         self.found.append(Diagnostic(self.file, line, column, message))
 
     def report(self, node: Node, message: Text) -> None:
-        """Add a diagnostic about a node, unless one was already made about it."""
+        """Add a diagnostic about a node, unless it already has one."""
         if not node.reported:
             self.add(node.line, node.column, message)
 
 
 class _Stop(Exception):
-    """Nothing sensible can follow in this file."""
+    """The rest of this file cannot be read sensibly."""
 
 
 def read_yaml(content: bytes, diagnostics: Diagnostics) -> Optional[Node]:
-    """Return the one document of a file, None when it cannot be read at all; what is wrong goes to `diagnostics`."""
+    """Return the one document of a file, None if it cannot be read at all; problems go to `diagnostics`."""
     try:
         text = _decoded(content, diagnostics)
         builder = _Builder(diagnostics)
@@ -180,7 +180,7 @@ def _events(text: str, diagnostics: Diagnostics) -> Iterator[Any]:
         way = _hint(problem)
         diagnostics.add(line, column, Message("not YAML: {problem}; {way}", problem=problem, way=way))
         raise _Stop from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the pure Python scanner lets chr() fail
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the pure Python scanner lets chr() raise
         diagnostics.add(1, 1, Message("not YAML: {error}", error=error))
         raise _Stop from None
 
@@ -278,7 +278,7 @@ def _at(event: Any) -> tuple[int, int]:
 
 
 def _looks_like(text: str) -> tuple[str, Any]:
-    """Return (kind, value) of an unquoted scalar as JSON has it: true, false, null and numbers; all else is text."""
+    """Return (kind, value) of an unquoted scalar as in JSON: true, false, null and numbers; everything else is text."""
     if text in ("true", "false"):
         return "bool", text == "true"
     if text in _NULLS:
@@ -291,7 +291,7 @@ def _looks_like(text: str) -> tuple[str, Any]:
 
 
 def _hint(problem: str) -> Text:
-    """Return what most likely helps against a syntax error that PyYAML words as `problem`."""
+    """Return the most likely remedy for a syntax error that PyYAML describes as `problem`."""
     for words, text in _HINTS.items():
         if words in problem:
             return text

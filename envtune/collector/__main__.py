@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -I
 """Record this host for envtune: `python3 -I collector.py > host.tar.gz`.
 
-One file, assembled from envtune/collector by envtune/assemble.py: Python 3.6 or newer and its standard library are all
-it needs, and it writes nothing but its output (`envtune.snapshot/1`, docs/snapshot.md). The same on another host:
-`ssh HOST python3 -I - < collector.py > host.tar.gz`.
+One file, assembled from envtune/collector by envtune/assemble.py: it needs only Python 3.6 or newer and its standard
+library, and writes nothing but its output (`envtune.snapshot/1`, docs/snapshot.md). The same on another host: `ssh HOST
+python3 -I - < collector.py > host.tar.gz`.
 """
 
 import os
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], program: str = "collector.py") -> int:
             _write_all(sys.stdout.fileno(), data)
         else:
             write_new(options.output, data, options.force)
-    except BrokenPipeError:  # the reader has left
+    except BrokenPipeError:  # the reader has closed the pipe
         return 141
     except OSError as error:
         _say("%s: %s: %s" % (program, options.output or "standard output", error.strerror or error))
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str], program: str = "collector.py") -> int:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """Write without a buffer: what is left in one is tried again at the end, with an exit status of its own."""
+    """Write without a buffer: Python would flush a buffer again at exit and set an exit status of its own."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -67,7 +67,7 @@ def _options(arguments: Sequence[str], program: str) -> Any:
     import argparse
 
     class Parser(argparse.ArgumentParser):
-        """Shows what it quotes of the command line as a terminal cannot obey it."""
+        """Escapes what it quotes from the command line, so that a terminal does not interpret it."""
 
         def error(self, message: str) -> Any:
             super().error(visible(message))

@@ -12,10 +12,10 @@ OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of one command's output
 
 
 def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_LIMIT) -> Dict[str, Any]:
-    """Run `argv` in a process group of its own: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
+    """Run `argv` in its own process group: {argv, rc, stdout, stderr} or {argv, error: missing|denied|timeout}.
 
-    At the deadline the whole group is killed; a child that does not die of SIGKILL (state D) is abandoned, not waited
-    for. A program that somebody else can change is denied, with the place as `untrusted`.
+    At the deadline the whole group is killed; a child that SIGKILL does not end (state D) is abandoned, not waited for.
+    A program that somebody else can change is denied, with the path as `untrusted`.
     """
     import subprocess
 
@@ -31,11 +31,11 @@ def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_L
         return {"argv": argv, "error": "denied"}
     except (FileNotFoundError, NotADirectoryError):
         return {"argv": argv, "error": "missing"}
-    except OSError as error:  # no process, no memory, no descriptor: that says nothing about the program
+    except OSError as error:  # out of processes, memory or descriptors: says nothing about the program
         return {"argv": argv, "error": error_name(error)}
     try:
         out, complete = _drain(child, timeout, limit)
-    except BaseException:  # Ctrl-C: the command has a session of its own and would run on
+    except BaseException:  # Ctrl-C: the command has its own session and would keep running
         _kill_group(child)
         raise
     finally:
@@ -47,19 +47,19 @@ def run_command(argv: Sequence[str], timeout: float = 5.0, limit: int = OUTPUT_L
 
 
 _running_commands: List[Any] = []
-_starting = threading.Lock()  # held while a command is started, which is not among those that run before it is
+_starting = threading.Lock()  # held while a command is started and not yet registered as running
 
 
 def end_running_commands() -> None:
-    """Kill every command that is running on any thread, with all it started; for a program that is about to end."""
-    if _starting.acquire(timeout=1):  # a signal may have interrupted the very start of one
+    """Kill every command running on any thread, with its process group; for a program that is about to exit."""
+    if _starting.acquire(timeout=1):  # a signal may have interrupted while one was being started
         _starting.release()
     for child in list(_running_commands):
         _kill_group(child)
 
 
 def waited_for() -> List[Tuple[List[str], float]]:
-    """Return the commands that run now, each with the seconds it may take."""
+    """Return the running commands, each with its timeout in seconds."""
     return [(list(child.args), getattr(child, "seconds", 0.0)) for child in list(_running_commands)]
 
 
@@ -78,7 +78,7 @@ def _drain(child: Any, timeout: float, limit: int) -> Tuple[Tuple[str, str], boo
             remaining = end - time.monotonic()
             if remaining <= 0:
                 break
-            # Wake up now and then: a grandchild may keep the pipe open after the command itself has ended.
+            # Wake up regularly: a grandchild may keep the pipe open after the command itself has ended.
             ready = [key.fileobj for key, _ in selector.select(min(remaining, 0.1))]
             for pipe in ready:
                 if not _read_pipe(pipe, texts[pipe], limit):
@@ -100,7 +100,7 @@ def _read_pipe(pipe: Any, text: bytearray, limit: int) -> bool:
 
 
 def _kill_group(child: Any) -> None:
-    """Kill the child's process group and reap it, unless it does not die."""
+    """Kill the child's process group and reap the child, unless it does not die."""
     import signal
     import time
 

@@ -1,4 +1,4 @@
-"""What is kept of long files."""
+"""The excerpts that are kept of long files."""
 
 import os
 import re
@@ -8,26 +8,26 @@ from .sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, RECORDED_PILLOW_FI
 from .sources.job import PROGRAM_LINES
 from .sources.python import TRITON_LIBRARY
 
-# What differs from CPU to CPU by nature, in /proc/cpuinfo.
+# Fields of /proc/cpuinfo that always differ between CPUs.
 CPU_DIFFERENCES = rb"(cpu MHz|bogomips|BogoMIPS|apicid|initial apicid|core id|physical id|siblings|cpu cores)\s*:"
 
 
 def excerpt(path: str, data: bytes) -> bytes:
     """Return what is kept of a file: all of it, or the part of a long one that checks read."""
-    if path.endswith("/modules.builtin"):  # the packet filters of some hundred lines, and that it has lines at all
+    if path.endswith("/modules.builtin"):  # the packet filters among some hundred lines, and whether it has any lines
         lines = data.splitlines()
         return b"".join(line + b"\n" for line in lines[:1] + [line for line in lines[1:] if b"netfilter" in line])
     return cpuinfo_excerpt(data) if path == "/proc/cpuinfo" else python_excerpt(path, data)
 
 
 def program_excerpt(data: bytes) -> bytes:
-    """Return of a training program the lines that checks read."""
+    """Return the lines of a training program that checks read."""
     kept = PROGRAM_LINES.encode("ascii")
     return b"".join(line + b"\n" for line in data.splitlines() if re.search(kept, line))
 
 
 def cpuinfo_excerpt(data: bytes) -> bytes:
-    """Return the first CPU in full; of the others what differs from it, without what differs by nature."""
+    """Return the first CPU in full; for the others only what differs from it, without fields that always differ."""
     stanzas = data.split(b"\n\n")
     first = set(stanzas[0].split(b"\n"))
     kept = [stanzas[0]]
@@ -38,7 +38,7 @@ def cpuinfo_excerpt(data: bytes) -> bytes:
 
 
 def python_excerpt(path: str, data: bytes) -> bytes:
-    """Return what is kept of a file of Python, of a distribution or of dpkg."""
+    """Return the excerpt of a file of Python, of a distribution or of dpkg."""
     name = os.path.basename(path)
     if data.startswith(b"\x7fELF"):
         return data[:4]

@@ -1,4 +1,4 @@
-"""Read files without ever blocking, and say what kind of thing is at a path."""
+"""Read files without ever blocking, and determine the type of a path."""
 
 import collections
 import errno
@@ -8,19 +8,19 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 
 from .owners import names_as, open_as, readers_of
 
-FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far below
+FILE_LIMIT = 4 * 1024 * 1024  # bytes of one file; version files, rule sets and /proc texts are far smaller
 NAMES_LIMIT = 250000  # names in one directory; a site-packages has some thousand
 BLOCK = 512  # bytes; the unit of st_blocks, whatever the file system uses (inode(7))
 PAGE = 4096  # bytes; the smallest page of any architecture
 HEAD_SIZE = 64  # bytes; an ELF header
-TREE_LIMIT, TREE_DEPTH = 4096, 4  # names below a directory whose size is asked for, and how deep; CANN logs use three
+TREE_LIMIT, TREE_DEPTH = 4096, 4  # names and depth of a directory tree that is measured; CANN logs use three levels
 Stat = collections.namedtuple("Stat", "kind mode uid gid size mtime links")
 
 
 def read_bytes(path: str, limit: int = FILE_LIMIT, users: Iterable[int] = ()) -> bytes:
     """Return the content of a regular file of at most `limit` bytes. Never blocks on a FIFO; raises OSError.
 
-    As root only what `users`, who named the file, and those who own the way to it may read, too.
+    As root it reads only what `users`, who named the file, and the owners of the path to it may read, too.
     """
     data = read_start(path, limit + 1, users)
     if len(data) > limit:
@@ -61,8 +61,8 @@ def read_head(path: str, users: Iterable[int] = ()) -> bytes:
 def open_regular(path: str, users: Iterable[int] = ()) -> int:
     """Open a regular file for reading; raises OSError for anything else, which is not even opened.
 
-    Opening a device may act on it (a tape rewinds, a watchdog starts). What is exchanged between the two looks is
-    opened without blocking, and closed again.
+    Opening a device may act on it (a tape rewinds, a watchdog starts). A file replaced between the check and the open
+    is opened without blocking, and closed again.
     """
     if not _is_attribute(path) and not stat_module.S_ISREG(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
@@ -80,7 +80,7 @@ def open_regular(path: str, users: Iterable[int] = ()) -> int:
 def list_names(path: str, users: Iterable[int] = ()) -> List[str]:
     """Return the unsorted names in a directory; raises OSError, EFBIG for more than NAMES_LIMIT.
 
-    As root only where `users`, who named it, and those who own the way to it may list it, too.
+    As root it lists only what `users`, who named it, and the owners of the path to it may list, too.
     """
     names_as(path, users)
     names: List[str] = []
@@ -95,8 +95,8 @@ def list_names(path: str, users: Iterable[int] = ()) -> List[str]:
 def tree_size(path: str, users: Iterable[int] = ()) -> str:
     """Return `bytes:N files:N complete` (or `partial`) of the regular files below a directory; raises OSError.
 
-    No link is followed, no file opened, no other file system entered. The answer is partial, and the size one that is
-    reached at least, where a directory lies too deep or may not be listed, or there are more than TREE_LIMIT names.
+    No link is followed, no file opened, no other file system entered. The answer is partial, and the size a lower
+    bound, if a directory is too deep or cannot be listed, or there are more than TREE_LIMIT names.
     """
     device = os.lstat(path).st_dev
     left = [(path, 0, list_names(path, users))]
@@ -146,14 +146,14 @@ def kind_of(mode: int) -> str:
 
 
 def file_status(result: os.stat_result) -> Stat:
-    """Return the parts of a stat result that are kept."""
+    """Return the fields of a stat result that are kept."""
     mode = stat_module.S_IMODE(result.st_mode)
     kind, size = kind_of(result.st_mode), result.st_size
     return Stat(kind, mode, result.st_uid, result.st_gid, size, result.st_mtime, result.st_nlink)
 
 
 def error_name(error: OSError) -> str:
-    """Return EACCES, EIO, ... as it is written in a recorded `{"error": ...}`."""
+    """Return EACCES, EIO, ... for a recorded `{"error": ...}`."""
     return errno.errorcode.get(error.errno or 0, "EIO")
 
 

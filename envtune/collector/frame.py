@@ -1,11 +1,11 @@
-"""A snapshot as a few lines of text that keep their shape among banners and other output: a frame.
+"""A snapshot as a few lines of text that can be found among banners and other output: a frame.
 
     @@ENVTUNE/1 <bytes of the payload> <first 16 digits of its SHA-256>
     <base64 of the tar.gz>
     @@END
 
-The payload has at most FRAME_LIMIT bytes. What makes a snapshot too large is left out, the largest first, and said to
-be too large to read, so that what needs it is unknown.
+The payload has at most FRAME_LIMIT bytes. If a snapshot is larger, entries are left out, the largest first, and marked
+as too large to read, so that what needs them is unknown.
 """
 
 import json
@@ -38,7 +38,7 @@ def packed_for_frame(snapshot: Mapping[str, Any], limit: int = FRAME_LIMIT) -> b
     while len(data) > room:
         if parts is None:
             parts = sorted(_snapshot_parts(left), key=lambda part: part[0])
-        excess = 2 * (len(data) - room)  # of text, which is packed to less
+        excess = 2 * (len(data) - room)  # of text, which compresses
         if not parts:
             break
         while parts and excess > 0:
@@ -50,7 +50,7 @@ def packed_for_frame(snapshot: Mapping[str, Any], limit: int = FRAME_LIMIT) -> b
 
 
 def _snapshot_parts(snapshot: Mapping[str, Any]) -> Iterator[Tuple[int, str, Any]]:
-    """Yield (characters, table, key) of what can be left out by itself."""
+    """Yield (characters, table, key) of each entry that can be left out."""
     for path, entry in snapshot.get("files", {}).items():
         yield len(json.dumps(entry)), "files", path
     for number, row in enumerate(snapshot.get("commands", ())):
@@ -73,11 +73,11 @@ def _leave_out(snapshot: Dict[str, Any], table: str, key: Any) -> None:
 
 
 def find_job(name: str, rows: Sequence[Mapping[str, Any]]) -> Optional[int]:
-    """Return the process of that name, or that runs a program or script of it: one with NPUs, then the oldest."""
+    """Return the process of that name, or one that runs such a program: one with NPUs first, then the oldest."""
     found = []
     for row in rows:
         argv = [str(word).rpartition("/")[2] for word in row.get("argv") or ()]
-        named = [word for before, word in zip([""] + argv, argv) if before != "--job"]  # an audit that looks for it
+        named = [word for before, word in zip([""] + argv, argv) if before != "--job"]  # the audit looking for it
         if name == row.get("name") or name in named:
             found.append((not row.get("devices"), row.get("started", 0.0), row["pid"]))
     return min(found)[2] if found else None

@@ -7,13 +7,13 @@ import os
 import re
 from typing import Any, Iterable, Iterator, List
 
-MATCH_LIMIT = 10000  # paths that match at any step; beyond, the pattern says too little
+MATCH_LIMIT = 10000  # paths matching at any step; a pattern with more is too general
 
 
 def glob_paths(host: Any, pattern: str) -> List[str]:
     """Return the sorted paths on `host` that match; a final `**` is every path below that is not a directory.
 
-    Raises OSError, EFBIG where more than MATCH_LIMIT match.
+    Raises OSError, EFBIG if more than MATCH_LIMIT match.
     """
     matches = ["/"]
     parts = [p for p in pattern.split("/") if p]
@@ -43,10 +43,10 @@ def _matching(host: Any, folder: str, pattern: str) -> List[str]:
 
 
 def is_there(host: Any, path: str, follow: bool = True) -> bool:
-    """Return whether something is at `path` that may be looked at."""
+    """Return whether `path` exists and can be examined."""
     try:
         host.stat(path, follow)
-    except OSError:  # as in Python's glob: what may not be looked at does not match
+    except OSError:  # as in Python's glob: what cannot be examined does not match
         return False
     return True
 

@@ -25,15 +25,15 @@ from .wheels import record_digest, wheel_record
 
 
 class Machine:
-    """This machine, or the tree below `root` in its place (an image, a test); then no command is run and no table read.
+    """This machine, or the tree below `root` instead (an image, a test); then no command is run and no table read.
 
-    Paths that are passed in hold no links (`Recorder` resolves them), so nothing outside `root` is reached.
+    Paths that are passed in contain no links (`Recorder` resolves them), so nothing outside `root` is reached.
     """
 
     def __init__(self, root: str = "") -> None:
         self.root = root.rstrip("/")
         self.runs = not self.root  # whether commands are run and tables read
-        self.users: FrozenSet[int] = frozenset()  # who named what is read next: root reads what they may read, too
+        self.users: FrozenSet[int] = frozenset()  # who named what is read next: root reads only what they may read, too
         self.mounts = Mounts()
         self._tables: Dict[str, Any] = {}
 
@@ -43,7 +43,7 @@ class Machine:
         return file_status(os.lstat(self.root + path))
 
     def stat(self, path: str) -> Stat:
-        """Return what is behind a link of a kernel tree."""
+        """Return the status of the target of a link in a kernel tree."""
         return file_status(os.stat(self.root + path))
 
     def read_bytes(self, path: str, limit: int = FILE_LIMIT) -> bytes:
@@ -63,7 +63,7 @@ class Machine:
         return list_names(self.root + path, self.users)
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Optional[Dict[str, Any]]:
-        """Return a row of `run_command`; None where commands are not run."""
+        """Return a row of `run_command`; None if commands are not run."""
         return run_command(argv, timeout) if self.runs else None
 
     def record_digest(self, path: str) -> str:

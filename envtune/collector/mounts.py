@@ -10,13 +10,13 @@ from .commands import run_command
 from .files import read_bytes
 from .paths import resolve
 
-# File systems whose answer comes from another machine or process, which may be gone; then a read hangs for ever.
-REMOTE = (  # without the number of a version; and every fuse.*
+# File systems served by another machine or process, which may be gone; then a read hangs forever.
+REMOTE = (  # without version numbers; and every fuse.*
     "nfs", "cifs", "smb", "smbfs", "fuse", "fuseblk", "ceph", "lustre", "gpfs", "9p", "glusterfs", "beegfs", "afs",
     "panfs", "wekafs", "pvfs", "ocfs", "gfs", "virtiofs", "dpc", "ncpfs",
 )  # fmt: skip
 TOUCH_SECONDS = 2.0
-# Whose space is recorded; that of others may hang.
+# File systems whose free space is recorded; asking others may hang.
 MEASURED = ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "zfs", "f2fs", "vfat")
 
 
@@ -43,17 +43,17 @@ class Mounts:
         return self._remote
 
     def enter(self, path: str) -> None:
-        """Raise ETIMEDOUT when `path`, which holds no link, is on a mount that does not answer; call before use.
+        """Raise ETIMEDOUT if `path`, which contains no link, is on a mount that does not answer; call before use.
 
-        To be called for each step of a path: a mount is touched itself, and the first thing in it that is asked for,
-        because one that still tells its size may not answer anything else.
+        To be called for each step of a path: both the mount point and the first path accessed in it are touched,
+        because a mount that still reports its size may not answer anything else.
         """
         point = path if path in self.remote() else os.path.dirname(path)
         kind = self.remote().get(point)
         if kind is None:
             return
         if point not in self._hung:
-            # `stat -f` asks the server, not the attribute cache; no variable has its loader search a mount that hangs
+            # `stat -f` asks the server, not the attribute cache; no variable makes its loader search a mount that hangs
             self._hung[point] = _hangs("stat", "-f", "--", point)
         if path != point and point not in self._entered:
             self._entered.add(point)
@@ -62,7 +62,7 @@ class Mounts:
             raise OSError(errno.ETIMEDOUT, "the %s file system at %s does not answer" % (kind, point), path)
 
     def guard(self, path: str) -> None:
-        """Call `enter` for every directory on the way to `path`, links included; call before reading it."""
+        """Call `enter` for every directory on the path to `path`, links included; call before reading it."""
         if not self.remote():
             return
         self.enter("/")
@@ -87,7 +87,7 @@ def _hangs(*argv: str) -> bool:
 
 
 def _reading_hangs(path: str) -> bool:
-    """Return whether looking at a file or directory, or at the beginning of what it holds, does not end."""
+    """Return whether examining a file or directory, or the beginning of its content, hangs."""
     row = run_command(("stat", "-L", "-c", "%f", "--", path), TOUCH_SECONDS)
     if row.get("error") == "timeout":
         return True
@@ -118,7 +118,7 @@ def remote_mounts(mountinfo: str) -> Dict[str, str]:
 def disk_space(path: str) -> Dict[str, Any]:
     """Return {path, total, free} in bytes of the file system at `path`, and the same in inodes.
 
-    What is free is what an ordinary user may use.
+    Free is what an ordinary user may use.
     """
     values = os.statvfs(path)
     return {
@@ -131,7 +131,7 @@ def disk_space(path: str) -> Dict[str, Any]:
 
 
 def mounted_disks() -> List[Dict[str, Any]]:
-    """Return `disk_space` of the mounts that hold data."""
+    """Return the `disk_space` of mounts for data."""
     rows = []
     for line in read_bytes("/proc/self/mountinfo").decode("utf-8", "replace").splitlines():
         fields = line.split()

@@ -1,4 +1,4 @@
-"""Listening sockets, who holds them, and network interfaces, from /proc and the kernel."""
+"""Listening sockets, their owners, and network interfaces, from /proc and the kernel."""
 
 import os
 from typing import Any, Dict, List, Sequence, Tuple
@@ -35,7 +35,7 @@ def _address(text: str) -> str:
 
 
 def socket_owners(inodes: Sequence[int]) -> Dict[int, Tuple[int, str]]:
-    """Return {inode: (pid, process name)} for those of `inodes` whose owner this user may read."""
+    """Return {inode: (pid, process name)} for those of `inodes` whose owning process this user may read."""
     wanted = {"socket:[%d]" % i: i for i in inodes}
     owners: Dict[int, Tuple[int, str]] = {}
     for name in os.listdir("/proc") if wanted else ():
@@ -54,7 +54,7 @@ def socket_owners(inodes: Sequence[int]) -> Dict[int, Tuple[int, str]]:
 
 def network_interfaces() -> List[Dict[str, Any]]:
     """Return [{name, addresses, up}] from the kernel by rtnetlink, which needs no privilege and no command."""
-    import _socket as sockets  # `socket` itself is twenty times the work: every check reads the interfaces
+    import _socket as sockets  # importing `socket` costs twenty times as much, and every check reads the interfaces
     import struct
 
     names = dict(sockets.if_nameindex())
@@ -80,7 +80,7 @@ def network_interfaces() -> List[Dict[str, Any]]:
 
 
 def _netlink_address(data: bytes, family: int) -> str:
-    """Return IFA_LOCAL where there is one (point to point), else IFA_ADDRESS."""
+    """Return IFA_LOCAL if present (point to point), else IFA_ADDRESS."""
     import _socket
     import struct
 
@@ -99,7 +99,7 @@ def _is_up(name: str) -> bool:
     try:
         return bool(int(read_bytes("/sys/class/net/%s/flags" % name), 16) & 1)
     except (OSError, ValueError):
-        return True  # no /sys here; what has an address is used
+        return True  # no /sys here; an interface with an address counts as up
 
 
 def owned_listeners() -> List[Dict[str, Any]]:

@@ -1,8 +1,8 @@
-"""Read as the users who say what is read: root must not read for others what they may not read themselves.
+"""Read as the users who decide what is read: root must not read for others what they may not read themselves.
 
-Whoever owns a directory or a link on the way to a file says where the way leads; whoever owns a launch script, an env
-file or a process names further files in it. As root, a file is opened as every one of these users: the kernel decides,
-in the very call that opens it, so that nothing can be exchanged between a look and the reading.
+The owner of a directory or link on the path to a file decides where the path leads; the owner of a launch script, an
+env file or a process names further files in it. As root, a file is opened as every one of these users: the kernel
+decides in the very call that opens it, so that nothing can be replaced between check and read.
 """
 
 import errno
@@ -14,33 +14,33 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Iterator, List, Map
 
 from .paths import LINK_LIMIT, resolve
 
-# machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they are this thread's only.
+# machine -> numbers of setgroups, setfsuid, setfsgid: called directly, they affect this thread only.
 # Sources: setfsuid(2), nptl(7) "C library/kernel differences", asm/unistd.h.
 _CALLS = {"x86_64": (116, 122, 123), "aarch64": (159, 151, 152)}
-# Of the system, and needed by checks: root may read them for everybody. Not secret beside what is recorded anyway.
-_SYSTEM_FILES = (  # compiled when a job names a file, as are the others here
+# System files that checks need: root may read them for everybody. They reveal no more than what is recorded anyway.
+_SYSTEM_FILES = (  # compiled when a job names a file, like the others here
     r"/sys/|/proc/(?:net|sys)/|/proc/(?:[0-9]+|self)/(?:stat|status|cmdline|cgroup|comm|limits|mountinfo|net/.*)$"
     r"|/etc/(?:ufw|firewalld|nftables|iptables|sysconfig|sysctl\.d|tuned|default|modprobe\.d)/|/etc/(?:nftables|sysctl)\.conf$"
     r"|/boot/|/(?:usr/)?lib/modules/|/var/lib/dpkg/"
 )
-# The kernel alone makes directories and links there, and those links lead to no other file system. Source: sysfs.rst;
+# Only the kernel creates directories and links there, and the links do not leave the file system. Source: sysfs.rst;
 # other parts of /sys are file systems in which users may get a directory (control groups, bpf).
 _OF_THE_KERNEL = ("/proc/", "/sys/devices/", "/sys/class/")
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _IDS = rb"(?m)^(Uid|Gid|Groups):([\s0-9]*)$"
-NOBODY = 65534  # who may read what everybody may read
+NOBODY = 65534  # the user who may read only what everybody may read
 _groups: Dict[int, Tuple[int, List[int]]] = {}  # user -> main group, all groups
 
 
 def users_on_the_way(path: str) -> FrozenSet[int]:
-    """Return who owns the directories and links on the way to `path`, without root; raises OSError."""
+    """Return the owners of the directories and links on the path to `path`, except root; raises OSError."""
     if path.startswith(_OF_THE_KERNEL) and "/.." not in path:
         return frozenset()
     users: Set[int] = set()
 
     def link_at(step: str, last: bool) -> Optional[str]:
         if step.startswith("/proc/"):
-            return None  # of the kernel: the text of a link is no path
+            return None  # a kernel link: its text is not a path
         status = os.lstat(step)
         is_link = stat_module.S_ISLNK(status.st_mode)
         if is_link or stat_module.S_ISDIR(status.st_mode):
@@ -52,7 +52,7 @@ def users_on_the_way(path: str) -> FrozenSet[int]:
 
 
 def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
-    """Return as whom `path`, which `users` have named, is read besides root; empty where we are not root.
+    """Return the users as whom `path`, named by `users`, is read in addition to root; empty if not running as root.
 
     Raises OSError.
     """
@@ -62,20 +62,20 @@ def readers_of(path: str, users: Iterable[int] = ()) -> FrozenSet[int]:
     if not named:
         return way
     process = re.match(r"/proc/[0-9]+(?=/[a-z_]+$)", path)
-    if process is not None:  # its owner may read all of it; the kernel asks for the same group, too
+    if process is not None:  # its owner may read all of it; the kernel also requires the same group
         named -= frozenset(_process_ids(process.group(), b"Uid"))
     return way | (frozenset() if not way and re.match(_SYSTEM_FILES, path) else named)
 
 
 def names_as(path: str, users: Iterable[int]) -> None:
-    """Raise OSError, EACCES where one of `users`, or of those who own the way, may not list a directory."""
+    """Raise OSError, EACCES if one of `users`, or an owner of the path, may not list a directory."""
     for user in sorted(readers_of(path + "/", users)):
         with acting_as(user):
             os.scandir(path).close()
 
 
 def open_as(path: str, flags: int, users: Iterable[int]) -> int:
-    """Open a file that every one of `users` may open; raises OSError, EACCES where one of them may not."""
+    """Open a file that every one of `users` may open; raises OSError, EACCES if one of them may not."""
     if not users:
         return os.open(path, flags)
     opened: List[int] = []
@@ -87,7 +87,7 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
             except _CannotActError:
                 opened.append(os.open(path, flags))
                 _require_readable(opened[-1], path, user)
-        if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # exchanged meanwhile
+        if len({os.fstat(descriptor)[1:3] for descriptor in opened}) > 1:  # replaced meanwhile
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened.pop()
     finally:
@@ -96,14 +96,14 @@ def open_as(path: str, flags: int, users: Iterable[int]) -> int:
 
 
 class _CannotActError(OSError):
-    """There is no right to act as another user (no CAP_SETUID), no such user here, or no known way to do it."""
+    """Cannot act as another user: no CAP_SETUID, no such user here, or no known way to do it."""
 
 
 def _require_readable(descriptor: int, path: str, user: int) -> None:
-    """Raise OSError unless `user` may read an open file, by its owner and mode and those of the directories it lies in.
+    """Raise OSError unless `user` may read an open file, by its owner and mode and those of its parent directories.
 
-    Groups and access control lists are left out: who may read by these only, may not. Who moves the file meanwhile has
-    to be able to write into the directory in which it lies.
+    Groups and access control lists are ignored: a user who may read only by these is refused. To move the file
+    meanwhile, one must have write permission for its directory.
     """
     place, wanted = "/proc/self/fd/%d" % descriptor, stat_module.S_IROTH
     while _permissions(os.stat(place), user) & wanted:
@@ -115,14 +115,14 @@ def _require_readable(descriptor: int, path: str, user: int) -> None:
 
 
 def _permissions(status: os.stat_result, user: int) -> int:
-    """Return the bits that count for a user, in the places of those for others."""
+    """Return the permission bits that apply to a user, in the position of those for others."""
     return (status.st_mode >> 6 if status.st_uid == user else status.st_mode) & 0o7
 
 
 def open_folder(path: str) -> int:
-    """Open a directory to write in it, following no link that another user made; raises OSError.
+    """Open a directory to write in it, following no link created by another user; raises OSError.
 
-    What is then named below the descriptor is in that directory, whatever others put in its place.
+    Names used relative to the descriptor are in that directory, whatever others put in its place.
     """
     current, links = os.open("/" if path.startswith("/") else ".", _FOLDER), LINK_LIMIT
     parts = list(reversed(path.split("/")))
@@ -146,7 +146,7 @@ def open_folder(path: str) -> int:
 
 
 def _own_link(name: str, folder: int, path: str) -> Optional[str]:
-    """Return the text of a link that root or the caller made; None for what is no link."""
+    """Return the target of a link created by root or the caller; None if it is not a link."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat_module.S_ISLNK(status.st_mode):
         return None
@@ -157,7 +157,7 @@ def _own_link(name: str, folder: int, path: str) -> Optional[str]:
 
 @contextmanager
 def acting_as(user: int) -> Iterator[None]:
-    """Access files as `user` on this thread; raises OSError, EACCES where that cannot be done."""
+    """Access files as `user` on this thread; raises OSError, EACCES if that is not possible."""
     if user == 0 or os.geteuid() != 0:
         yield
         return
@@ -172,7 +172,7 @@ def acting_as(user: int) -> Iterator[None]:
         _set_groups(call, numbers[0], groups)
         call(numbers[2], group)
         call(numbers[1], user)
-        if call(numbers[1], -1) != user:  # a user that this namespace does not have
+        if call(numbers[1], -1) != user:  # a user that does not exist in this namespace
             raise _CannotActError(errno.EACCES, "cannot read as user %d" % user)
         yield
     finally:
@@ -202,10 +202,10 @@ def _groups_of(user: int) -> Tuple[int, List[int]]:
 
 
 def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str = "") -> FrozenSet[int]:
-    """Return who owns the script, env file or process that names the job, and the links to it; without root.
+    """Return the owners of the script, env file or process that names the job, and of links to it, except root.
 
-    `target` has the keys script, env_file and pid. What is not there has no owner; nor has what `guard` refuses with an
-    OSError, because it lies on a mount that does not answer: nobody reads it then.
+    `target` has the keys script, env_file and pid. What does not exist has no owner; nor has a path that `guard`
+    refuses with an OSError because its mount does not answer: it is not read then.
     """
     users: Set[int] = set()
     for path in (target.get("script"), target.get("env_file")):
@@ -217,7 +217,7 @@ def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str
     pid = target.get("pid")
     if pid is not None:
         folder = "%s/proc/%d" % (root, pid)
-        users |= set(_process_ids(folder, b"Uid"))  # who started it and as whom it runs
+        users |= set(_process_ids(folder, b"Uid"))  # real and effective user
         groups = _process_ids(folder, b"Gid")[-1:], _process_ids(folder, b"Groups")
         if len(users) == 1 and groups[0] and not root:
             _groups[min(users)] = groups[0][0], groups[1] or groups[0]
@@ -225,10 +225,10 @@ def job_users(target: Mapping[str, Any], guard: Callable[[str], None], root: str
 
 
 def writers_of(path: str) -> FrozenSet[int]:
-    """Return who owns a file or the link to it, without root; nobody where every user may write it.
+    """Return the owners of a file and of the link to it, except root; nobody if it is world-writable.
 
-    They say what its text names. What is not there has no owner. A group that may write to what its user owns is
-    trusted by that user, as most users' own group is.
+    They decide what its text names. A missing file has no owner. A group with write permission counts as trusted by the
+    file's owner, as is usual for users' private groups.
     """
     users: Set[int] = set()
     for look in (os.stat, os.lstat):
@@ -244,7 +244,7 @@ def writers_of(path: str) -> FrozenSet[int]:
 
 
 def _process_ids(folder: str, name: bytes) -> List[int]:
-    """Return a line of numbers of /proc/PID/status; none where the process is gone."""
+    """Return the numbers in a line of /proc/PID/status; none if the process is gone."""
     try:
         with open(folder + "/status", "rb") as stream:
             rows = dict(re.findall(_IDS, stream.read(1 << 16)))

@@ -1,6 +1,6 @@
-"""Paths on any host: symbolic links, what is at a path, and the directories of PATH.
+"""Paths on any host: symbolic links, the type of a path, and the directories of PATH.
 
-`host` is anything that answers like the live machine (stat, readlink, listdir) and raises OSErrors.
+`host` is any object with the interface of the live machine (stat, readlink, listdir) that raises OSErrors.
 """
 
 import errno
@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Set, Tuple
 
 LINK_LIMIT = 40  # as in Linux
 PATH_LIMIT = 4096  # bytes with the NUL at the end, as in Linux
-KNOWN_LIMIT = PATH_LIMIT // 2  # directories remembered as reached by no link: as many as one path can have
+KNOWN_LIMIT = PATH_LIMIT // 2  # directories remembered as free of links: as many as one path can have
 
 
 class LinkLoop(OSError):
@@ -21,9 +21,9 @@ def resolve(
 ) -> str:
     """Return the absolute `path` with every symbolic link followed; raises LinkLoop, and what `link_at` raises.
 
-    `link_at(step, last)` is asked for each step and gives the text of a link, None for anything else; `last` says that
-    nothing comes after it. Without `follow` it is not asked about the last step. `known` are directories that a former
-    call found to have no link in them, so that asking for every step of a path in turn is linear.
+    `link_at(step, last)` is called for each step and returns the target of a link, None for anything else; `last` is
+    true for the final step. Without `follow` it is not called for the final step. `known` are directories that an
+    earlier call found to contain no link, so that resolving every step of a path in turn is linear.
     """
     if len(path) >= PATH_LIMIT:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path)
@@ -60,7 +60,7 @@ def _remember(known: Optional[Set[str]], folder: str) -> None:
 
 
 def _known_start(path: str, known: Optional[Set[str]]) -> Tuple[str, str]:
-    """Return the longest beginning of `path` that is known, and the rest."""
+    """Return the longest known prefix of `path`, and the rest."""
     if not known:
         return "/", path
     start = path.rpartition("/")[0]
@@ -70,7 +70,7 @@ def _known_start(path: str, known: Optional[Set[str]]) -> Tuple[str, str]:
 
 
 def real_path(host: Any, path: str) -> str:
-    """Return `path` on `host` without links; raises FileNotFoundError for a dangling one and LinkLoop for a circle."""
+    """Return `path` on `host` without links; raises FileNotFoundError for a dangling one and LinkLoop for a loop."""
 
     def link_at(step: str, _last: bool) -> Optional[str]:
         return host.readlink(step) if host.stat(step, follow=False).kind == "link" else None
@@ -79,7 +79,7 @@ def real_path(host: Any, path: str) -> str:
 
 
 def kind_at(host: Any, path: str) -> Optional[str]:
-    """Return file, dir, ... for what is at `path`, None when nothing is; other errors are passed on."""
+    """Return file, dir, ... for the type of `path`, None if it does not exist; other errors are passed on."""
     try:
         return str(host.stat(path).kind)
     except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +87,7 @@ def kind_at(host: Any, path: str) -> Optional[str]:
 
 
 def link_text(host: Any, path: str) -> Optional[str]:
-    """Return the text of the link at `path`, None when it cannot be read."""
+    """Return the target of the link at `path`, None if it cannot be read."""
     try:
         return str(host.readlink(path))
     except OSError:
@@ -95,7 +95,7 @@ def link_text(host: Any, path: str) -> Optional[str]:
 
 
 def names_in(host: Any, folder: str) -> List[str]:
-    """Return the names in a directory, none when it is not there; other errors are passed on."""
+    """Return the names in a directory, none if it does not exist; other errors are passed on."""
     try:
         return list(host.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ def search_path(variables: Mapping[str, str], cwd: str) -> List[str]:
 
 
 def on_path(host: Any, variables: Mapping[str, str], cwd: str, name: str, without: Sequence[str] = ()) -> Optional[str]:
-    """Return the first file called `name` on PATH, as a shell finds it; None when there is none."""
+    """Return the first file called `name` on PATH, as found by a shell; None if there is none."""
     for folder in search_path(variables, cwd):
         if folder not in without and kind_at(host, folder + "/" + name) == "file":
             return folder + "/" + name

@@ -8,11 +8,11 @@ from .files import read_bytes
 
 STATUS_LIMIT = 4096  # bytes of /proc/PID/stat: 52 numbers and a name of at most 64 characters
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's include/linux/sched.h: a process without arguments
-ARGUMENTS_LIMIT = 16384  # bytes of one process's arguments that are read; anybody may start one with megabytes
+ARGUMENTS_LIMIT = 16384  # bytes read of one process's arguments; anybody can start one with megabytes
 
 
 def process_table(with_devices: bool = False) -> List[Dict[str, Any]]:
-    """Return every process of /proc that this user may list. `with_devices` also looks for open /dev/davinci* nodes."""
+    """Return every process of /proc that this user may list. `with_devices`: look for open /dev/davinci* nodes, too."""
     boot = _boot_time()
     ticks = os.sysconf("SC_CLK_TCK")
     users: Dict[int, str] = {}
@@ -59,17 +59,17 @@ def _process(pid: int, boot: float, ticks: int, users: Dict[int, str], with_devi
 
 
 def _arguments(folder: str) -> List[bytes]:
-    """Return the arguments of a process, without the one at which ARGUMENTS_LIMIT cuts them off and what follows."""
+    """Return the arguments of a process, without the one cut off by ARGUMENTS_LIMIT and those after it."""
     data = _read(folder + "/cmdline", ARGUMENTS_LIMIT)
     return data.split(b"\0")[: -1 if len(data) == ARGUMENTS_LIMIT else None]
 
 
 def _read(path: str, size: int) -> bytes:
-    """Return at most the first `size` bytes of a file of /proc/PID, which is always a regular one."""
+    """Return at most the first `size` bytes of a file in /proc/PID, which is always a regular file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = os.read(descriptor, size)
-        while len(data) >= os.sysconf("SC_PAGE_SIZE") and len(data) < size:  # the kernel may stop after a page
+        while len(data) >= os.sysconf("SC_PAGE_SIZE") and len(data) < size:  # the kernel may return one page at a time
             more = os.read(descriptor, size - len(data))
             if not more:
                 break
@@ -91,7 +91,7 @@ def _user(uid: int, known: Dict[int, str]) -> str:
 
 
 def open_devices(pid: int) -> List[str]:
-    """Return the /dev/davinci* nodes that a process holds open; raises OSError where that may not be read."""
+    """Return the /dev/davinci* nodes that a process has open; raises OSError if that cannot be read."""
     devices = set()
     folder = "/proc/%d/fd" % pid
     for number in os.listdir(folder):

@@ -1,4 +1,4 @@
-"""The recorder: reads a machine like a host and keeps every answer."""
+"""The recorder: reads a machine through the interface of a host and keeps every answer."""
 
 import errno
 import json
@@ -16,15 +16,15 @@ from .sources.images import DPKG_STATUS
 
 ELF = b"\x7fELF"
 RECORD_LIMIT = 1024 * 1024  # bytes of one recorded file; beyond it only the size is kept
-ROOM = 24 * 1024 * 1024  # characters of all entries as JSON, so that envtune reads it, and what it costs is bounded
+ROOM = 24 * 1024 * 1024  # characters of all entries as JSON, so that envtune accepts it and its cost is bounded
 ENTRY_SIZE = 64  # characters of an entry without its path and content
 
 
 class Recorder:
-    """Reads like a host and keeps what it read: `files` in the form of docs/snapshot.md.
+    """Reads like a host and keeps what it has read: `files` in the form of docs/snapshot.md.
 
-    Every question is answered as the live machine answers, errors included, and the answer is kept, also "not there".
-    So code that takes a host (`find_interpreter`) records exactly what it reads by being run on a recorder.
+    Every call returns what the live machine returns, errors included, and the answer is kept, even "not there". So code
+    that takes a host (`find_interpreter`) records exactly what it reads when run on a recorder.
     """
 
     def __init__(self, machine: Any, target: Mapping[str, Any], environ: Optional[Mapping[str, str]] = None) -> None:
@@ -38,21 +38,21 @@ class Recorder:
         self.files: Dict[str, Any] = {}
         self.commands: Dict[Tuple[str, ...], Dict[str, Any]] = {}
         self.covered: List[str] = []
-        self.programs: Set[str] = set()  # of which only the lines are kept that checks read
-        self.followed: List[str] = []  # launch scripts, once for each time they were met
-        self.assigned = 0  # characters of the values that launch scripts assign
+        self.programs: Set[str] = set()  # programs of which only the lines that checks read are kept
+        self.followed: List[str] = []  # launch scripts, once for each time they were encountered
+        self.assigned = 0  # characters of values assigned in launch scripts
         self._room = ROOM
         self._known: Set[str] = set()
-        # who say what is read: they own what names the job
+        # the users who decide what is read: they own what names the job
         self.users: FrozenSet[int] = job_users(target, machine.mounts.guard, machine.root)
-        self._way: FrozenSet[int] = frozenset()  # who own the links that the last path led through
-        self._gathers = False  # whether who owns what is read is added to `users`: what is read names what comes next
+        self._way: FrozenSet[int] = frozenset()  # owners of the links that the last path led through
+        self._gathers = False  # whether owners of what is read are added to `users`: it names what is read next
         self._stats: Dict[str, Any] = {}
         self._names: Dict[str, Any] = {}
 
     @contextmanager
     def following(self, *paths: str) -> Iterator[None]:
-        """Read within as who could write `paths`, and whatever is read or led through: each names what is read next."""
+        """Read inside as those who could write `paths` and whatever is read or followed: each names what is next."""
         before = self.users, self._gathers
         try:
             self._gathers = True
@@ -76,7 +76,7 @@ class Recorder:
         return status
 
     def readlink(self, path: str) -> str:
-        """Keep the text of a symbolic link; raises OSError, EINVAL for anything else."""
+        """Keep the target of a symbolic link; raises OSError, EINVAL for anything else."""
         real = self._walk(path, False)
         status = self._lstat(real)
         if status.kind != "link":
@@ -95,7 +95,7 @@ class Recorder:
         return names
 
     def read_bytes(self, path: str) -> bytes:
-        """Keep the content of a regular file, redacted and for some files an excerpt, and return what is kept.
+        """Keep the content of a regular file, redacted and for some files as an excerpt, and return what is kept.
 
         Raises OSError: EINVAL for anything else, EFBIG for more than RECORD_LIMIT bytes.
         """
@@ -104,7 +104,7 @@ class Recorder:
         if status.kind != "file":
             self._note(real, status)
             raise OSError(errno.EINVAL, "not a regular file", path)
-        if status.size > RECORD_LIMIT and real != DPKG_STATUS:  # of which an excerpt is kept
+        if status.size > RECORD_LIMIT and real != DPKG_STATUS:  # an excerpt of it is kept
             self._note(real, status)
             raise OSError(errno.EFBIG, "larger than a recording keeps", path)
         limit = FILE_LIMIT if real == DPKG_STATUS else RECORD_LIMIT
@@ -126,7 +126,7 @@ class Recorder:
         return bool(named) and os.path.join(self.cwd, path) == os.path.normpath(os.path.join(self.cwd, str(named)))
 
     def read(self, path: str) -> str:
-        """Keep the content as `read_bytes` does and return it as text; raises OSError, EILSEQ when it is not UTF-8."""
+        """Keep the content like `read_bytes` and return it as text; raises OSError, EILSEQ if it is not UTF-8."""
         try:
             return self.read_bytes(path).decode("utf-8")
         except UnicodeDecodeError as error:
@@ -135,13 +135,13 @@ class Recorder:
     def glob(self, pattern: str) -> List[str]:
         """Return the sorted paths that match, each kept like `stat`; the pattern is added to `covered`.
 
-        Where too much matches, none are returned, and the pattern is not covered.
+        If too much matches, none are returned, and the pattern is not covered.
         """
         try:
             paths = glob_paths(_Unlisted(self), pattern)
         except OSError:  # too much matches
             return []
-        if self._room < 0:  # what matched may have been left out: the recording says nothing about it
+        if self._room < 0:  # some matches may have been left out: the recording says nothing about them
             return []
         if pattern not in self.covered:
             self.covered.append(pattern)
@@ -154,10 +154,10 @@ class Recorder:
     def _head(self, real: str) -> str:
         self.machine.users = self.users | self._way
         data = bytes(self.machine.read_head(real))
-        return (data if data.startswith(ELF) else data[: len(ELF)]).hex()  # of a text nothing that could be a secret
+        return (data if data.startswith(ELF) else data[: len(ELF)]).hex()  # nothing of a text that could be a secret
 
     def record_digest(self, path: str) -> str:
-        """Keep the digest alone; raises OSError where there is none."""
+        """Keep only the digest; raises OSError if there is none."""
         return self._add(path, "record_digest", lambda real: str(self.machine.record_digest(real)))
 
     def runtime_versions(self, path: str) -> str:
@@ -169,7 +169,7 @@ class Recorder:
         return str(self.machine.runtime_versions(real))
 
     def tree_size(self, path: str) -> str:
-        """Keep how much lies below a directory, without the names; raises OSError."""
+        """Keep the size of a directory tree, without the names; raises OSError."""
         return self._add(path, "tree_size", self._tree_size)
 
     def _tree_size(self, real: str) -> str:
@@ -177,7 +177,7 @@ class Recorder:
         return str(self.machine.tree_size(real))
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> Dict[str, Any]:
-        """Return the row of `argv`, run once; a row with `error` when there is no result."""
+        """Return the row of `argv`, run once; a row with `error` if there is no result."""
         key = tuple(argv)
         if key not in self.commands:
             row = self.machine.run(argv, timeout)
@@ -189,7 +189,7 @@ class Recorder:
     # ------------------------------------------------------------------ how it is kept
 
     def _walk(self, path: str, follow: bool = True) -> str:
-        """Return `path` without links; every link on the way is recorded, and so is the place where the way ends."""
+        """Return `path` without links; every link on it is recorded, and so is the place where resolving stops."""
 
         def link_at(step: str, last: bool) -> Optional[str]:
             status = self._lstat(step)
@@ -209,7 +209,7 @@ class Recorder:
         return resolve(path, link_at, follow, self._known)
 
     def _status(self, real: str, follow: bool = True) -> Stat:
-        """Return what is at `real`; what is behind it, where it is a link of a kernel tree."""
+        """Return the status of `real`; of its target if it is a link in a kernel tree."""
         status = self._lstat(real)
         return self._asked(real, self.machine.stat, "followed ") if status.kind == "link" and follow else status
 
@@ -217,7 +217,7 @@ class Recorder:
         return self._asked(path, self.machine.lstat)
 
     def _asked(self, path: str, ask: Callable[[str], Stat], prefix: str = "") -> Stat:
-        """Return what `ask` said of `path` the first time, or raise it."""
+        """Return what `ask` returned for `path` the first time, or raise what it raised."""
         if prefix + path not in self._stats:
             self._spend(path, ENTRY_SIZE + len(path))
             try:
@@ -232,13 +232,13 @@ class Recorder:
         return answer  # type: ignore[no-any-return]
 
     def names(self, path: str) -> List[str]:
-        """Return the names in a directory and keep nothing but errors."""
+        """Return the names in a directory and keep only errors."""
         return self._list(self._walk(path))
 
     def _list(self, real: str) -> List[str]:
         if real not in self._names:
             status = self._status(real)
-            if status.kind != "dir":  # a pattern went through a file, whose content may be kept already
+            if status.kind != "dir":  # a pattern passed through a file, whose content may already be kept
                 self._note(real, status)
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), real)
             self.machine.users = self.users | self._way
@@ -248,13 +248,13 @@ class Recorder:
         return list(self._names[real])
 
     def _spend(self, path: str, size: int) -> None:
-        """Count what an answer costs; raises OSError, EDQUOT when the recording has no room for it."""
+        """Count the size of an answer; raises OSError, EDQUOT if the recording has no room for it."""
         self._room -= size
         if self._room < 0:
             raise OSError(errno.EDQUOT, "the recording is full", path)
 
     def _add(self, path: str, key: str, read: Callable[[str], str]) -> str:
-        """Add what `read` gives to the entry of a file, unless its content is kept already."""
+        """Add the result of `read` to the entry of a file, unless its content is already kept."""
         real = self._walk(path)
         status = self._status(real)
         value: str = self._attempt(real, lambda: read(real), status)
@@ -264,18 +264,18 @@ class Recorder:
         return value
 
     def _attempt(self, real: str, read: Callable[[], Any], status: Optional[Stat] = None) -> Any:
-        """Return what `read` gives; keep the error with the entry where it fails."""
+        """Return the result of `read`; if it fails, keep the error with the entry."""
         try:
             return read()
         except OSError as error:
             self.files.pop(real, None)
             if status is not None:
-                self._note(real, status)  # it is there all the same
+                self._note(real, status)  # it exists all the same
             self.files[real] = dict(self.files.get(real, {}), error=error_name(error))
             raise
 
     def _note(self, path: str, status: Stat) -> None:
-        """Keep what lstat says, unless more is kept already."""
+        """Keep the result of lstat, unless more is already kept."""
         if path in self.files:
             return
         if status.kind == "dir":
@@ -290,7 +290,7 @@ class Recorder:
 
 
 class _Unlisted:
-    """A recorder for a glob: what matches is kept, the listings it took are not (`covered` holds the pattern)."""
+    """A recorder for a glob: matches are kept, the directory listings it reads are not (`covered` has the pattern)."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.stat = recorder.stat
@@ -298,7 +298,7 @@ class _Unlisted:
 
 
 def _extras(kind: str, status: Stat) -> Dict[str, Any]:
-    """Return mode and owner where they are not the usual ones."""
+    """Return mode and owner if they are not the usual ones."""
     extras: Dict[str, Any] = {}
     if status.mode != (0o755 if kind == "dir" else 0o644) and not (kind == "dir" and status.mode == 0o555):
         extras["mode"] = "%04o" % status.mode

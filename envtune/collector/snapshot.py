@@ -39,7 +39,7 @@ def take(
 ) -> Dict[str, Any]:
     """Return the whole snapshot as one mapping (docs/snapshot.md). `target`: python, pid, script, env_file.
 
-    `more` may read further things through the recorder.
+    `more` may read more through the recorder.
     """
     import time
 
@@ -74,25 +74,25 @@ def take(
 
 
 def kept_files(files: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the entries that say something: a directory that is known by what it holds needs none of its own."""
+    """Return the entries that add information: a directory implied by its content needs no entry."""
     parents = {os.path.dirname(path) for path, entry in files.items() if entry is not None}
     only_there = {"dir": None}
     return {path: files[path] for path in sorted(files) if files[path] != only_there or path not in parents}
 
 
-# Whose arguments and start are kept; of other processes checks need to know only that they are there, and as what.
+# Programs whose arguments and start time are kept; of other processes checks need only existence and name.
 JOB_PROCESS = re.compile(
     r"(?i)python|msprof|aoe|mpirun|orted|torchrun|deepspeed|accelerate|hccl|npu|ascend|davinci|\bray"
 )
 
-WORD_LIMIT = 4096  # characters of a word in which a program's name is looked for
+WORD_LIMIT = 4096  # characters of a word that are searched for a program's name
 TABLE_LIMIT = 4 * 1024 * 1024  # characters of all processes together
 
 
 def kept_processes(rows: Sequence[Mapping[str, Any]], named: Optional[int], listed: str) -> List[Dict[str, Any]]:
-    """Return every process but kernel threads; arguments, without secrets, of those that may be a job's.
+    """Return every process except kernel threads; with arguments, without secrets, for those that may belong to a job.
 
-    `listed` is what npu-smi printed: a number in it may be the pid of a process whose descriptors cannot be read.
+    `listed` is the output of npu-smi: a number in it may be the pid of a process whose descriptors cannot be read.
     """
     named_pids = set(re.findall(r"[0-9]+", listed)) | {str(named)}
     kept = []
@@ -117,7 +117,7 @@ MEMBERS = ("files", "commands", "processes", "listeners", "interfaces", "disks")
 
 
 def pack(snapshot: Mapping[str, Any]) -> bytes:
-    """Return the snapshot as a tar.gz: manifest.json and one JSON file per table. The same gives the same bytes."""
+    """Return the snapshot as a tar.gz: manifest.json and one JSON file per table. Equal input gives equal bytes."""
     import gzip
     import io
     import json
@@ -139,7 +139,7 @@ def pack(snapshot: Mapping[str, Any]) -> bytes:
 
 
 def write_new(path: str, data: bytes, replace: bool = False) -> None:
-    """Write `data` to `path` for its owner only, all or nothing; raises OSError, FileExistsError when it is there."""
+    """Write `data` to `path` atomically, readable by its owner only; raises OSError, FileExistsError if it exists."""
     folder, name = open_folder(os.path.dirname(path)), os.path.basename(path)
     try:
         _write_below(folder, name, data, replace)

@@ -1,6 +1,6 @@
-"""Read what a wheel holds, and reduce a RECORD to one digest.
+"""Read the content of a wheel, and reduce a RECORD to one digest.
 
-A wheel may be anybody's file: what is read of it, and what that unpacks to, is bounded by FILE_LIMIT.
+A wheel is untrusted input: what is read of it, and what that unpacks to, is limited by FILE_LIMIT.
 """
 
 import errno
@@ -20,7 +20,7 @@ class BoundedFile:
         self.tell = file.tell
 
     def read(self, size: int = -1) -> bytes:
-        """Return what `file` reads; `size` bytes are asked for only where so many are left."""
+        """Return what `file` reads; `size` bytes are requested only if that many are left."""
         if size is not None and size > self._left:
             raise OSError(errno.EFBIG, "more than a wheel's list of files")
         data: bytes = self._file.read(self._left + 1 if size is None or size < 0 else size)
@@ -30,14 +30,15 @@ class BoundedFile:
         return data
 
     def seekable(self) -> bool:
-        """Return True: zipfile looks for the end first."""
+        """Return True: zipfile seeks to the end first."""
         return True
 
 
 def record_digest(record: str) -> str:
     """Return one digest over what a RECORD lists: the sorted (path, hash) pairs without metadata and bytecode.
 
-    Two wheels of the same version with other content differ here; the same content installed by another pip does not.
+    Two wheels of the same version with different content differ here; the same content installed by another pip does
+    not.
     """
     import csv
     import hashlib
@@ -69,7 +70,7 @@ def wheel_record(data: Any) -> str:
 
 
 def _opened(file: Any) -> Any:
-    """Return the archive in a file object; raises OSError when it is none."""
+    """Return the archive in a file object; raises OSError if it is not one."""
     import struct
     import zipfile
 
@@ -82,8 +83,8 @@ def _opened(file: Any) -> Any:
 def _member(archive: Any, name: str) -> bytes:
     """Return the content of a member; raises OSError, EFBIG for more than FILE_LIMIT bytes.
 
-    The size in the archive's list may be a lie, so no more than FILE_LIMIT is unpacked. Only deflate can be unpacked in
-    steps, and wheels use no other compression.
+    The size in the archive's directory may be false, so no more than FILE_LIMIT is unpacked. Only deflate can be
+    unpacked in steps, and wheels use no other compression.
     """
     import zipfile
     import zlib

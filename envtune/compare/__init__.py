@@ -1,1 +1,1 @@
-"""Reports of several hosts to what they have in common, which hosts differ, and in what. Reads nothing itself."""
+"""Compare reports of several hosts: what they have in common, which hosts differ, and in what. Reads nothing itself."""

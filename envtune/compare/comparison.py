@@ -1,4 +1,4 @@
-"""Several hosts compared: facts in which they differ, checks that fail, and what both amount to for each host."""
+"""Several hosts compared: facts in which they differ, checks that fail, and the result for each host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Group(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """What a check says on some hosts: about which subject, and what was found there or why nothing could be."""
+    """The outcome of a check on some hosts: the subject, and what was found or why nothing could be."""
 
     subject: str
     text: Optional[Text]
@@ -40,7 +40,7 @@ class Variant(NamedTuple):
 class CheckRow(NamedTuple):
     """A check that fails, or is unknown, on some hosts; `few` are those that differ in it from most of their kind.
 
-    `severity` is the highest that it has on one of them, `severities` that on each.
+    `severity` is the highest on any of them, `severities` that on each.
     """
 
     check: Check
@@ -58,8 +58,8 @@ class HostRow(NamedTuple):
     verdict: Verdict
     failed: tuple[str, ...]
     unknown: tuple[str, ...]
-    facts: tuple[str, ...]  # of which most hosts of its kind or job have another value
-    few: tuple[str, ...]  # those of `failed` that do not fail on most hosts of its kind
+    facts: tuple[str, ...]  # facts for which most hosts of its kind or job have another value
+    few: tuple[str, ...]  # those in `failed` that pass on most hosts of its kind
 
 
 class Comparison(NamedTuple):
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of a host; not ready where hosts disagree, not sure where a snapshot was not checked."""
+        """The worst verdict of a host; not ready if hosts disagree, not sure if a snapshot was not checked."""
         found = {row.verdict for row in self.hosts}
         worst = max((row.severity.rank for row in self.differences), default=-1)
         if Verdict.NOT_READY in found or worst >= Severity.MEDIUM.rank:
@@ -93,7 +93,7 @@ class Comparison(NamedTuple):
     def exit_code(self, fail_on: Optional[Severity], strict: bool = False) -> int:
         """Return 1 for a finding or a difference at or above `fail_on`, 3 for what is unknown there, else 0.
 
-        Where `fail_on` is None it is always 0.
+        If `fail_on` is None it is always 0.
         """
         if fail_on is None:
             return 0
@@ -119,7 +119,7 @@ def compare(hosts: Sequence[HostReport], unread: Sequence[Unread] = ()) -> Compa
 
 
 def _differing(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
-    """Return by host the facts in which it is not like most of the others."""
+    """Return, for each host, the facts in which it differs from most of the others."""
     found: dict[str, dict[str, None]] = {}
     for group in groups:
         for row in group.differences:
@@ -146,7 +146,7 @@ def _host_row(
 def _check_rows(
     hosts: Sequence[HostReport], found: Sequence[Kind], outcomes: Sequence[Outcome]
 ) -> tuple[CheckRow, ...]:
-    """Return the checks with one of these outcomes somewhere, what matters most first, then what few hosts have."""
+    """Return the checks with one of these outcomes on any host, the most important first, then those few hosts have."""
     by_check: dict[str, list[tuple[HostReport, Finding]]] = {}
     order: dict[str, int] = {}
     for host in hosts:
@@ -174,7 +174,7 @@ def _check_row(members: Sequence[tuple[HostReport, Finding]], found: Sequence[Ki
 
 
 def _variants(members: Iterable[tuple[HostReport, Finding]]) -> tuple[Variant, ...]:
-    """Return what was found, hosts together on which it is the same but for what names the host; the widest first."""
+    """Return what was found, grouping hosts where it is the same apart from host names; the largest group first."""
     alike: dict[tuple[str, str], tuple[Finding, dict[str, HostReport]]] = {}
     for host, finding in members:
         text = finding.actual if finding.outcome is Outcome.FAIL else finding.reason

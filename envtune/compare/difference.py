@@ -1,4 +1,4 @@
-"""Two hosts compared, fact by fact and check by check. What is unknown on one side is unknown, and no difference."""
+"""Two hosts compared, fact by fact and check by check. What is unknown on one side is unknown, not a difference."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from envtune.messages import Message, Text
 from envtune.model import Check, Finding, Outcome, Report, Severity
 from envtune.records import NamedTuple
 
-# What a check says as a whole where it says several things about a host, the first of these.
+# The overall outcome of a check with several outcomes on a host: the first of these.
 _ORDER = (Outcome.FAIL, Outcome.WAIVED, Outcome.UNKNOWN, Outcome.ERROR, Outcome.FIXED, Outcome.PASS)
 _UNKNOWN = (Outcome.UNKNOWN, Outcome.ERROR)
-_ADDRESS = VARIABLE + "MASTER_ADDR"  # whether it is the host's own or another's matters
+_ADDRESS = VARIABLE + "MASTER_ADDR"  # it matters whether it is the host's own address or another's
 
 
 class FactPair(NamedTuple):
@@ -27,17 +27,17 @@ class FactPair(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What a check says about one host: its outcome, the subjects with that outcome, and what was found or why not."""
+    """The result of a check on one host: its outcome, the subjects with that outcome, and what was found or why not."""
 
     outcome: Outcome
     subjects: tuple[str, ...]
     texts: tuple[Text, ...]
-    needs_privilege: bool  # unknown for nothing but a missing privilege
+    needs_privilege: bool  # unknown only because of a missing privilege
     severity: Severity  # on this host
 
 
 class CheckPair(NamedTuple):
-    """What a check says about both hosts."""
+    """The results of a check on both hosts."""
 
     check: Check
     left: Side
@@ -45,7 +45,7 @@ class CheckPair(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """That of the host on which it fails, the higher one where both do; else the higher one of both."""
+        """That of the host on which it fails; the higher one if it fails on both or neither."""
         sides = (self.left, self.right)
         failed = [side.severity for side in sides if side.outcome is Outcome.FAIL]
         return max(failed or [side.severity for side in sides], key=lambda severity: severity.rank)
@@ -69,7 +69,7 @@ class Difference(NamedTuple):
         return bool(self.facts or self.checks)
 
     def exit_code(self) -> int:
-        """Return 1 where something differs, 3 where nothing is known to and something is unknown, else 0.
+        """Return 1 if something differs, 3 if nothing is known to differ but something is unknown, else 0.
 
         What only a missing privilege hides does not count.
         """
@@ -78,7 +78,7 @@ class Difference(NamedTuple):
 
 
 def difference(left: HostReport, right: HostReport) -> Difference:
-    """Return how two hosts differ. A host that is compared with itself differs in nothing, unknown or not."""
+    """Return how two hosts differ. A host compared with itself differs in nothing, unknown or not."""
     itself = left.report is right.report
     facts = [FactPair(name, value(left, name), value(right, name)) for name in fact_names((left, right))]
     known = [pair for pair in facts if itself or (pair.left.reason is None and pair.right.reason is None)]
@@ -99,7 +99,7 @@ def difference(left: HostReport, right: HostReport) -> Difference:
 
 
 def _unlike(pair: FactPair) -> bool:
-    """Return whether two known values differ, also without what names each host."""
+    """Return whether two known values differ, even without what identifies each host."""
     if pair.left.text == pair.right.text:
         return False
     return pair.name == _ADDRESS or pair.left.own != pair.right.own
@@ -125,7 +125,7 @@ def _side(host: HostReport, findings: Sequence[Finding]) -> Side:
     outcomes = {finding.outcome for finding in findings}
     outcome = next((one for one in _ORDER if one in outcomes), Outcome.NOTAPPLICABLE)
     decisive = [finding for finding in findings if finding.outcome is outcome]
-    # Which subjects passed is no difference: an outcome is about the host there.
+    # Only failing subjects count as a difference: other outcomes are about the host as a whole.
     subjects = {without_own(host, f.subject) for f in decisive} if outcome is Outcome.FAIL else set()
     return Side(
         outcome,

@@ -1,4 +1,4 @@
-"""Which facts of hosts are compared, how much it matters where they differ, and who has which value."""
+"""Which facts of hosts are compared, how much a difference matters, and which hosts have which value."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ NAMES: Mapping[str, tuple[Severity, Text]] = {
     "torch": (_SAME_IN_A_JOB, Literal("torch")),
     "torch_npu": (_SAME_IN_A_JOB, Literal("torch_npu")),
 }
-# Another value names another job: where most hosts agree, the others would not find them.
+# A different value means a different job: if most hosts agree, the others would not find them.
 _JOB = frozenset(VARIABLE + name for name in ("MASTER_ADDR", "MASTER_PORT", "NNODES", "WORLD_SIZE", "RANK_TABLE_FILE"))
-_EACH = _JOB | {VARIABLE + "HCCL_IF_IP"}  # where most do not agree, it is another one for each job or host
+_EACH = _JOB | {VARIABLE + "HCCL_IF_IP"}  # if there is no majority, it differs per job or host
 _PLACES = frozenset(("PYTHONPATH", "LD_PRELOAD", "TOOLCHAIN_HOME", "ASCEND_TOOLKIT_HOME"))  # and what ends with _PATH
-_OF_A_NODE = re.compile(r"LOG|DEBUG|DFS|DIAGNOSE|SUPERPOD")  # HCCL_*: what a node writes down, and where it stands
+_OF_A_NODE = re.compile(r"LOG|DEBUG|DFS|DIAGNOSE|SUPERPOD")  # HCCL_*: what a node logs, and where it is located
 
 
 class Shared(NamedTuple):
-    """A value and the hosts that have it; None where it is not set or not installed."""
+    """A value and the hosts that have it; None if it is not set or not installed."""
 
     value: Optional[str]
     hosts: tuple[str, ...]
 
 
 class FactRow(NamedTuple):
-    """A fact over several hosts: its values, the most frequent first, and the hosts of which it is unknown, by reason.
+    """A fact over several hosts: its values, the most frequent first, and the hosts for which it is unknown, by reason.
 
-    `majority` says whether the first value is that of more than half of the hosts of which it is known.
+    `majority`: whether more than half of the hosts for which it is known have the first value.
     """
 
     name: str
@@ -67,12 +67,12 @@ class FactRow(NamedTuple):
 
     @property
     def minority(self) -> tuple[Shared, ...]:
-        """The values of those that differ from the majority; none where there is no majority."""
+        """The values of those that differ from the majority; none if there is no majority."""
         return self.values[1:] if self.majority else ()
 
 
 def title(name: str) -> Text:
-    """Return what a person calls the fact; a variable or package goes by its own name."""
+    """Return the display name of the fact; a variable or package keeps its own name."""
     return NAMES[name][1] if name in NAMES else Literal(name.partition(":")[2] or name)
 
 
@@ -88,7 +88,7 @@ def severity_of(name: str) -> Severity:
 
 
 def is_package(name: str) -> bool:
-    """Return whether it is a Python package, of which hosts may have hundreds."""
+    """Return whether it is a Python package; hosts may have hundreds of them."""
     return name.startswith(PACKAGE)
 
 
@@ -98,13 +98,13 @@ def is_same_in_a_job(name: str) -> bool:
 
 
 def fact_names(hosts: Iterable[HostReport]) -> tuple[str, ...]:
-    """Return the facts that are compared: those of every host, then variables and packages that one of them has."""
+    """Return the facts that are compared: those of every host, then variables and packages of any host."""
     further = {name for host in hosts for name in host.facts if name.startswith((VARIABLE, PACKAGE))}
     return (*NAMES, *sorted(further, key=lambda name: (name.startswith(PACKAGE), name)))
 
 
 def fact_rows(hosts: Sequence[HostReport], names: Iterable[str]) -> tuple[FactRow, ...]:
-    """Return these facts over the hosts."""
+    """Return these facts across the hosts."""
     return tuple(fact_row(name, [(host.label, value(host, name)) for host in hosts]) for name in names)
 
 
@@ -119,8 +119,8 @@ def fact_row(name: str, values: Iterable[tuple[str, Value]]) -> FactRow:
 def fact_row_of(name: str, hosts: Mapping[Value, Sequence[str]]) -> FactRow:
     """Return the row of one fact by the hosts that have each value.
 
-    Values are compared as they are or without what names the host, whichever way more hosts agree: what names this
-    host (HCCL_IF_IP) is right on every host, and so is a list of all hosts.
+    Values are compared unchanged or without what identifies the host, whichever way more hosts agree: a value with the
+    host's own name or address (HCCL_IF_IP) is right on every host, and so is a list of all hosts.
     """
     unknown: dict[Text, list[str]] = {}
     for found, labels in hosts.items():

@@ -1,7 +1,7 @@
 """Names of hosts in the short form that clush, pdsh and Slurm read: `node[1-7,9]`.
 
-Only the last number of a name is folded: not all of them read brackets at two places. ClusterShell's NodeSet says in
-the tests that the names come back from the short form.
+Only the last number of a name is folded: not all of them accept brackets in two places. The tests verify with
+ClusterShell's NodeSet that the short form expands to the same names.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Iterable, Iterator, Sequence
 
 from envtune.ranges import MOST_DIGITS
 
-LONGEST = 255  # characters of a host name; what is longer is none
+LONGEST = 255  # characters of a host name; anything longer is not one
 _NUMBERED = re.compile(r"([A-Za-z0-9._-]*?)([0-9]+)([A-Za-z._-]*)")
 
 
-_BITS = 64  # of a place; a number of MOST_DIGITS fits
+_BITS = 64  # per position; a number of MOST_DIGITS fits
 
 
 class _Places(dict[str, int]):
-    """Names as integers, so that very many hosts are sorted fast; the same hosts are folded for every check.
+    """Names as integers, so that very many hosts can be sorted fast; the same hosts are folded for every check.
 
-    Names that are alike but for their number, of the same count of digits, lie next to each other: the number of their
-    form times 2 ** 64, and their own. A name without a number is negative.
+    Names that differ only in a number with the same count of digits are adjacent: the index of their form times 2 ** 64
+    plus their number. A name without a number is negative.
     """
 
     def __init__(self) -> None:
@@ -49,10 +49,10 @@ _PLACES = _Places()
 def fold(names: Iterable[str], longest: float = math.inf) -> str:
     """Return the names joined by commas, numbered ones folded to ranges, sorted by their numbers.
 
-    Behind `longest` characters names may be missing: who cuts the text there need not wait for them.
+    Names after `longest` characters may be missing: for callers that cut the text there anyway.
     """
     every = list(names)
-    if len(every) == 1:  # a fleet has tens of thousands of values that one host has
+    if len(every) == 1:  # a fleet has tens of thousands of values that only one host has
         return every[0]
     places = sorted(map(_PLACES.__getitem__, every))
     start = bisect_left(places, 0)
@@ -80,7 +80,7 @@ def _first_name(form: tuple[tuple[str, str], dict[int, list[int]]]) -> str:
 
 
 def _parts(numbers: dict[int, list[int]], longest: float) -> Iterator[str]:
-    """Yield the numbers, by how many digits they have, in brackets: once for each width filled with zeros."""
+    """Yield the numbers in brackets, grouped by number of digits: once for each zero-padded width."""
     by_width: dict[int, list[int]] = {}
     for digits, found in sorted(numbers.items()):
         is_filled = digits > 1 and found[0] < 10 ** (digits - 1)
@@ -96,7 +96,7 @@ def _parts(numbers: dict[int, list[int]], longest: float) -> Iterator[str]:
 def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     low = numbers[0]
     for number, after in zip(numbers, islice(numbers, 1, None)):
-        if after - number > 1:  # it is 0 where a name is there twice
+        if after - number > 1:  # it is 0 if a name occurs twice
             yield low, number
             low = after
     yield low, numbers[-1]

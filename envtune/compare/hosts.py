@@ -1,7 +1,7 @@
-"""A host as it is compared: a name of its own among the others, its report, and its facts without what names the host.
+"""A host in a comparison: a unique label, its report, and its facts without what identifies the host.
 
-Two nodes of a job differ in their names and addresses and may well be alike otherwise: in a value that only one of
-them has, the host's own name and addresses are replaced by `<host>` and `<address>`.
+Two nodes of a job differ in their names and addresses but may otherwise be identical: in a value that only one of them
+has, the host's own name and addresses are replaced by `<host>` and `<address>`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from envtune.records import NamedTuple
 
 OWN_NAME, OWN_ADDRESS = "<host>", "<address>"
 MOST_ADDRESSES = 256  # of one host
-LONGEST_TEXT = 1 << 16  # characters in which they are looked for
+LONGEST_TEXT = 1 << 16  # characters that are searched for them
 _MARKERS = {VARIABLE: VARIABLES, PACKAGE: PACKAGES}
 _NO_ADDRESS = frozenset(("0.0.0.0", "::", "::1"))
 _NOTHING = re.compile(r"(?!)")
 
 
 class HostReport(NamedTuple):
-    """One of the hosts: what it is called here, where it was read from, what was found there, and its facts by name."""
+    """One of the hosts: its label, the source it was read from, its report, and its facts by name."""
 
     label: str
     source: str
@@ -36,7 +36,7 @@ class HostReport(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A fact of one host: `text` as it was read, None where there is none; `own` without what names the host.
+    """A fact of one host: `text` as read, None if there is none; `own` without what identifies the host.
 
     `reason` says why it is unknown.
     """
@@ -54,7 +54,7 @@ class Unread(NamedTuple):
 
 
 def labelled(read: Sequence[tuple[str, Report]]) -> tuple[HostReport, ...]:
-    """Return the hosts by (source, report), each with a label that no other one has: its name where that is enough."""
+    """Return the hosts by (source, report), each with a unique label: its name if that is unique."""
     names = Counter(report.host for _, report in read)
     files = Counter((report.host, posixpath.basename(source)) for source, report in read)
     found = []
@@ -74,9 +74,9 @@ def lean(report: Report) -> Report:
 
 
 def _own(name: str, addresses: Optional[Fact]) -> re.Pattern[str]:
-    """Return what finds the name of a host and its addresses in a text.
+    """Return the expression that finds the name of a host and its addresses in a text.
 
-    A name without a digit may be any word of a path (`train`), and one that is too long is none.
+    A name without a digit may be any word of a path (`train`), and one that is too long is not a host name.
     """
     names = {name, name.partition(".")[0]} if len(name) <= LONGEST else set()
     kept = sorted((re.escape(n) for n in names if re.search(r"[0-9]", n) and re.search(r"[A-Za-z]", n)), reverse=True)
@@ -88,7 +88,7 @@ def _own(name: str, addresses: Optional[Fact]) -> re.Pattern[str]:
 
 
 def without_own(host: HostReport, text: str) -> str:
-    """Return the text with the host's own name and addresses replaced; one that is too long as it is."""
+    """Return the text with the host's own name and addresses replaced; a text that is too long unchanged."""
     return (
         text
         if len(text) > LONGEST_TEXT
@@ -106,7 +106,7 @@ def value(host: HostReport, name: str) -> Value:
 
 
 def text_of(host: HostReport, name: str) -> Optional[str]:
-    """Return the text of such a value; None where there is none or it is unknown."""
+    """Return the text of such a value; None if there is none or it is unknown."""
     fact = _fact(host, name)
     version = host.facts.get("os_version") if name == "os" else None
     if fact is None or fact.value is None or version is None or not version.value:

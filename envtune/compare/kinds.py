@@ -1,7 +1,7 @@
 """Which hosts are compared with each other: those of one kind, and those of one job.
 
-A kind is hardware and system. A host that stands alone beside a larger kind of the same hardware is one of them that
-differs (another system after a reinstallation, NPUs that are gone), and no kind of its own.
+A kind is hardware and system. A single host next to a larger kind of the same hardware counts as a deviating member of
+that kind (another system after a reinstallation, NPUs that are gone), not as a separate kind.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from envtune.audit.settings import VARIABLE
 from envtune.compare.hosts import HostReport, text_of
 from envtune.records import NamedTuple
 
-_MUST = ("container", "vm")  # a container is never one of the hosts that differs
+_MUST = ("container", "vm")  # a container is never a deviating host
 _TRAITS = ("npu", "arch", "os")
-_GONE = (None, "none")  # NPUs that no longer answer, or that a recording does not hold
-SHARED_TRAITS = 2  # of _TRAITS, by which a host is one of a larger kind
+_GONE = (None, "none")  # NPUs that no longer answer, or that a recording does not contain
+SHARED_TRAITS = 2  # of _TRAITS that make a host a member of a larger kind
 MOST_UNLIKE = 3  # hosts of the same hardware that are compared although no two are of one kind
 FEW = 2  # hosts at most that join a kind at least twice as large
 
@@ -24,7 +24,7 @@ _Found = TypeVar("_Found")
 
 
 class Kind(NamedTuple):
-    """Hosts that are compared with each other, and what most of them are: npu, arch, os, container, vm."""
+    """Hosts that are compared with each other, and the traits of most of them: npu, arch, os, container, vm."""
 
     traits: Traits  # None: unknown
     hosts: tuple[HostReport, ...]
@@ -38,7 +38,7 @@ class Job(NamedTuple):
 
 
 def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
-    """Return the kinds, the largest first; two or three hosts of the same hardware are one, to be compared at all."""
+    """Return the kinds, the largest first; two or three hosts of the same hardware form one."""
     found: dict[Traits, list[HostReport]] = {}
     for host, read in _of_each(hosts, _traits):
         found.setdefault(read, []).append(host)
@@ -46,7 +46,7 @@ def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
     if 1 < len(found) == len(hosts) <= MOST_UNLIKE and _all_alike(tuple(found)):
         return (Kind((None,) * len(_TRAITS + _MUST), tuple(hosts)),)
     kept: dict[Traits, list[HostReport]] = {}
-    larger: list[Traits] = []  # kinds of several hosts; of single ones there may be thousands
+    larger: list[Traits] = []  # kinds of several hosts; there may be thousands of single ones
     for traits, members in ordered:
         place = _larger(traits, len(members), found, larger) or traits
         kept.setdefault(place, []).extend(members)
@@ -59,7 +59,7 @@ def kinds(hosts: Sequence[HostReport]) -> tuple[Kind, ...]:
 
 
 def _of_each(hosts: Iterable[HostReport], read: Callable[[HostReport], _Found]) -> Iterator[tuple[HostReport, _Found]]:
-    """Yield the hosts, each with what is read of its facts; of hosts that share them they are read once."""
+    """Yield the hosts, each with its traits; hosts with identical facts are read once."""
     known: dict[tuple[int, int], _Found] = {}
     for host in hosts:
         facts = (id(host.facts), id(host.own))
@@ -75,7 +75,7 @@ def _traits(host: HostReport) -> Traits:
 def _larger(
     traits: Traits, size: int, found: dict[Traits, list[HostReport]], kept: Iterable[Traits]
 ) -> Optional[Traits]:
-    """Return the kind that these few hosts belong to: the one with which they share most; None for a kind apart."""
+    """Return the kind that these few hosts belong to: the one with which they share most; None for a separate kind."""
     if size > FEW:
         return None
     shared = {
@@ -94,14 +94,14 @@ def _all_alike(found: Sequence[Traits]) -> bool:
 
 
 def _same_hardware(one: Traits, other: Traits) -> bool:
-    """Return whether these may be the same machines: other NPUs are others, none may be broken ones."""
+    """Return whether these may be the same machines: other NPUs mean other machines, missing ones may be broken."""
     same_npu = one[0] == other[0] or one[0] in _GONE or other[0] in _GONE
     same_arch = one[1] == other[1] or None in (one[1], other[1])
     return same_npu and same_arch
 
 
 def jobs(found: Sequence[Kind]) -> tuple[Job, ...]:
-    """Return the jobs that run on hosts of more than one kind; within a kind hosts are compared anyway."""
+    """Return the jobs that run on hosts of more than one kind; hosts of one kind are compared anyway."""
     by_master: dict[str, list[tuple[int, HostReport]]] = {}
     for number, kind in enumerate(found):
         for host, master in _of_each(kind.hosts, _master):

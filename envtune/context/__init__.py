@@ -18,7 +18,7 @@ NO_EXPECTATIONS: Mapping[str, Sequence[Expectation]] = {}
 class Facts:
     """What kind of host this is: a lazy mapping of fact names to `Fact`.
 
-    A fact is a string with its source, or no value and the reason why it is unknown. Facts are what `applies:` in a
+    A fact is a string with its source, or has no value but a reason why it is unknown. Facts are what `applies:` in a
     check is matched against, so a check that does not apply names the fact that excluded it. Each is read at most
     once, and only when something asks for it.
     """
@@ -28,7 +28,7 @@ class Facts:
         self._known = dict(known)
 
     def __getitem__(self, name: str) -> Fact:
-        """Return the fact; KeyError when there is no such fact."""
+        """Return the fact; raises KeyError if there is no such fact."""
         if name not in self._known:
             self._known[name] = self._read(name)
         return self._known[name]
@@ -42,23 +42,23 @@ class Facts:
             return Fact(name, None, error.path, failure_text(error))
         except Verdict as verdict:
             return Fact(name, None, verdict.source, failure_text(verdict))
-        except Exception as error:  # ours, or a module that cannot be imported: it costs this fact, not the report
+        except Exception as error:  # a bug, or a module that cannot be imported: affects this fact, not the report
             return Fact(name, None, name, failure_text(error))
 
     def give(self, fact: Fact) -> None:
-        """Take a fact as it is, instead of reading it."""
+        """Set a fact instead of reading it."""
         self._known[fact.name] = fact
 
     def value(self, name: str) -> Optional[str]:
-        """Return the value, None when it is unknown."""
+        """Return the value, None if it is unknown."""
         return self[name].value
 
     def read(self) -> Mapping[str, Fact]:
-        """Return the facts that were read so far."""
+        """Return the facts that have been read so far."""
         return self._known
 
     def known(self, name: str) -> Optional[Fact]:
-        """Return the fact if it was read before."""
+        """Return the fact if it has already been read."""
         return self._known.get(name)
 
     def names(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Facts:
 
 
 class Context:
-    """What probes and actions read from. `cached` shares work between checks."""
+    """The context that probes and actions read from. `cached` shares work between checks."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class Context:
         known: Mapping[str, Fact] = NO_FACTS,
         expectations: Mapping[str, Sequence[Expectation]] = NO_EXPECTATIONS,
     ) -> None:
-        """`known` are facts that are given instead of being read, `expectations` those of the catalogue by variable."""
+        """`known` are facts to use instead of reading them, `expectations` those of the catalogue by variable."""
         self.host, self.target, self.known, self.expectations = host, target, known, expectations
         self._memory: dict[Any, Any] = {}
         self.facts = Facts(self, known)
 
     def with_target(self, target: Target) -> Context:
-        """Return the context of another job, with what was read for this one."""
+        """Return the context of another job that reuses what was read for this one."""
         made = Context(self.host, target, self.known, self.expectations)
         made._memory = self._memory
         return made
@@ -101,5 +101,5 @@ class Context:
         return value  # type: ignore[no-any-return]
 
     def give(self, key: tuple[Callable[..., T], tuple[Any, ...]], value: T) -> None:
-        """Have `cached` return this for a function and its arguments."""
+        """Make `cached` return this for a function and its arguments."""
         self._memory[key] = (value, None)

@@ -1,4 +1,4 @@
-"""Opens the host and the job that a verb is about: what everything that reads a host starts from."""
+"""Open the host and the job that a verb is about: the starting point of everything that reads a host."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ def open_host(snapshot: Optional[Path]) -> Host:
 
 
 def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOptions:
-    """Return the job to check on `host`, paths made absolute: the named one, else the one a snapshot was taken for.
+    """Return the job to check on `host`, paths made absolute: the named one, else the one the snapshot was taken for.
 
-    An env file that is named for a recorded host is one of this machine: what the user has in hand is judged against
-    what was recorded. Raises UsageError for a file or process that is not there: what was mistyped would make every
-    check unknown.
+    An env file named for a recorded host is read from this machine: the user's file is judged against the recording.
+    Raises UsageError for a file or process that does not exist: a typing error would make every check unknown.
     """
     if options.probe and not host.live:
         raise UsageError(Message("--probe connects to the job's hosts, which is not possible for a recorded host"))
@@ -60,7 +59,7 @@ def resolve_target(host: Host, options: TargetOptions = UNNAMED) -> TargetOption
 
 
 def _give_file(host: Host, option: str, path: str) -> None:
-    """Have a recorded host answer for a file with what this machine holds at that path; raises UsageError."""
+    """Make a recorded host return this machine's content for a file; raises UsageError."""
     from envtune.collector.files import FILE_LIMIT
     from envtune.host.text_file import read_file
     from envtune.snapshot.host import SnapshotHost
@@ -82,7 +81,7 @@ def _absolute(path: Optional[str]) -> Optional[str]:
 
 
 def _why_no_text(host: Host, path: str) -> Optional[Text]:
-    """Return why `path` cannot be a text file; None where it is one, or cannot be read."""
+    """Return why `path` cannot be a text file; None if it is one, or cannot be read."""
     try:
         if host.stat(path).kind == "dir":
             return Message("is a directory")
@@ -94,7 +93,7 @@ def _why_no_text(host: Host, path: str) -> Optional[Text]:
 
 
 def _is_missing(host: Host, path: str, program: bool = False) -> bool:
-    """Return whether nothing (no program?) is at `path`; what cannot be read may be there."""
+    """Return whether `path` does not exist (or is no program); what cannot be read may exist."""
     try:
         return host.stat(path).kind == "dir" and program
     except Missing:
@@ -104,7 +103,7 @@ def _is_missing(host: Host, path: str, program: bool = False) -> bool:
 
 
 def _is_missing_program(host: Host, options: TargetOptions) -> bool:
-    """Return whether `--python` names nothing; a bare name is looked up later where the job has a PATH of its own."""
+    """Return whether `--python` names nothing; a bare name is looked up later if the job has its own PATH."""
     name = options.python or ""
     if "/" in name:
         path = os.path.join(host.cwd, name)
@@ -114,7 +113,7 @@ def _is_missing_program(host: Host, options: TargetOptions) -> bool:
 
 
 def _answer(read: Callable[[], T]) -> Optional[T]:
-    """Return what is read about the job; None where a file system does not answer before the deadline."""
+    """Return what is read about the job; None if a file system does not answer before the deadline."""
     worker = Worker()
     try:
         return worker.call(read, DEADLINE)
@@ -139,7 +138,7 @@ def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Exp
 
 
 def _read_or_reason(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
-    """Return what is read about the job, or why it is unknown: whatever goes wrong costs this, not the report."""
+    """Return what is read about the job, or why it is unknown: a failure affects only this, not the report."""
     try:
         found = _answer(read)
     except Exception as error:
@@ -148,7 +147,7 @@ def _read_or_reason(read: Callable[[], Union[T, Text]]) -> Union[T, Text]:
 
 
 def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) -> Union[PythonTarget, Text]:
-    """Find the job's interpreter by its own PATH; a script or env file that is judged alone gets the reader's."""
+    """Find the job's interpreter by its own PATH; a script or env file judged on its own gets the user's."""
     known = environment.variables
     if known is not None and options.python is None and options.pid is None:
         reason = environment.why_unknown("PATH")
@@ -160,7 +159,7 @@ def _python_of(host: Host, options: TargetOptions, environment: JobEnvironment) 
 
 
 def recorded_options(target: Mapping[str, Any]) -> TargetOptions:
-    """Return the options a snapshot was taken with (its `target` mapping); `peers` where an example names them."""
+    """Return the options a snapshot was taken with (its `target` mapping); `peers` if an example names them."""
     names = ("python", "pid", "script", "env_file")
     named = {name: target[name] for name in names if target.get(name) is not None}
     return TargetOptions(**named, peers=tuple(target.get("peers", ())))

@@ -1,7 +1,7 @@
-"""Has what the checks of a site read put into a recording: their probes are run on the recorder.
+"""Add what a site's checks read to a recording: their probes are run on the recorder.
 
-What the shipped checks read stands in the collector's tables. A site's checks ask for paths and commands of their own,
-so `envtune snapshot` runs their probes, where envtune is installed, on a host that keeps every answer.
+What the shipped checks read is listed in the collector's tables. A site's checks read further paths and commands, so if
+envtune is installed, `envtune snapshot` runs their probes on a host that keeps every answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envtune.model import Check
 
 
 def record_checks(recorder: Any, checks: Iterable[Check], options: TargetOptions) -> None:
-    """Record what the probes of these checks read, each within the check's deadline; what they raise is no matter."""
+    """Record what the probes of these checks read, each within the check's deadline; ignore what they raise."""
     context = open_context(as_host(recorder), options)
     worker = Worker()
     for check in checks:
@@ -32,5 +32,5 @@ def _read(check: Check, context: Context) -> None:
         for name in check.applies:
             context.facts.value(name)
         list(find_probe(check.probe)(context, **check.arguments))
-    except Exception:  # it is said where the recording is checked
+    except Exception:  # reported when the recording is checked
         return

@@ -1,8 +1,8 @@
 """Probes, facts and actions by name.
 
 A function registers itself with a decorator. Compiling the catalogue imports every module of `envtune.resources` once
-and writes down where each name was found (`index`), so that a run imports only the modules that its checks need, and a
-function may move to another module without an entry of the catalogue being touched.
+and notes where each name was found (`index`), so that a run imports only the modules that its checks need, and a
+function may move to another module without a change to the catalogue.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 RESOURCES = "envtune.resources"
 KINDS = ("probes", "facts", "actions")
-PLAN_ARGUMENTS = ("options", "judge")  # what an action may take from the plan: FixOptions, and how a check is judged
+PLAN_ARGUMENTS = ("options", "judge")  # what the plan may pass to an action: FixOptions, how a check is judged
 _functions: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
 _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-# former name of a probe or action -> arguments that were given to it, and its name now
+# former name of a probe or action -> arguments that were passed to it, and its current name
 _former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
-_former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they are without effect
+_former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they have no effect
 _units: dict[str, str] = {}  # of the values of a probe
 _complete = False
 _NOTHING: Mapping[str, Any] = {}
 
 
 def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = (), unit: str = "") -> Callable[[F], F]:
-    """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads and does not judge.
+    """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads but does not judge.
 
-    `unit` is that of the values, where they are numbers of something: `GB`, `%`.
-    `formerly` is a name that site catalogues may still use, `former_arguments` are arguments that they may still give:
-    both are accepted for one release, with a warning.
+    `unit` is the unit of numeric values: `GB`, `%`. `formerly` is a name that site catalogues may still use,
+    `former_arguments` are arguments that they may still pass: both are accepted for one release, with a warning.
     """
     _former_arguments[name] = former_arguments
     _units[name] = unit
@@ -51,8 +50,8 @@ def fact(name: str) -> Callable[[F], F]:
 def action(name: str, *, formerly: str = "", formerly_with: Mapping[str, Any] = _NOTHING) -> Callable[[F], F]:
     """Register `def f(context, findings, *, argument: ...) -> Iterable[Change]`.
 
-    It reads, and returns what it would write; the executor writes. It raises `Skipped` when it has nothing to propose.
-    `formerly_with` are the arguments that the former name had to be given to mean this action.
+    It reads, and returns what it would write; the executor writes. It raises `Skipped` if it has nothing to propose.
+    `formerly_with` are the arguments with which the former name meant this action.
     """
     return _register("actions", name, formerly, formerly_with)
 
@@ -68,7 +67,7 @@ def _register(kind: str, name: str, formerly: str, formerly_with: Mapping[str, A
 
 
 def use_index(index: Mapping[str, Mapping[str, str]]) -> None:
-    """Take the places that were written down when the catalogue was compiled: kind -> name -> `module:function`."""
+    """Use the places that were noted when the catalogue was compiled: kind -> name -> `module:function`."""
     for kind in KINDS:
         _paths[kind] = dict(index[kind])
 
@@ -87,17 +86,17 @@ def make_index() -> dict[str, dict[str, str]]:
 
 
 def find_probe(name: str) -> Probe:
-    """Return the probe of that name; KeyError when there is none."""
+    """Return the probe of that name; raises KeyError if there is none."""
     return _find("probes", name)
 
 
 def find_fact(name: str) -> FactReader:
-    """Return the function that reads a fact; KeyError when there is none."""
+    """Return the function that reads a fact; raises KeyError if there is none."""
     return _find("facts", name)
 
 
 def find_action(name: str) -> Action:
-    """Return the action of that name; KeyError when there is none."""
+    """Return the action of that name; raises KeyError if there is none."""
     return _find("actions", name)
 
 
@@ -114,14 +113,14 @@ def probe_names() -> tuple[str, ...]:
 
 
 def former_names(kind: str) -> dict[str, str]:
-    """Return former name -> name (or names) of the probes or actions that entries may still name in the former way."""
+    """Return {former name: current name (or names)} of the probes or actions that entries may still use."""
     _import_everything()
     names = {former: sorted(name for _, name in rows) for former, rows in _former_names.items()}
     return {former: ", ".join(now) for former, now in sorted(names.items()) if set(now) <= set(_functions[kind])}
 
 
 def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
-    """Return the name that a probe or action has now; `name` itself when it never had another."""
+    """Return the current name of a probe or action; `name` itself if it was never renamed."""
     _import_everything()
     for needed, current in _former_names.get(name, ()):
         if needed.items() <= arguments.items():
@@ -130,7 +129,7 @@ def current_name(name: str, arguments: Mapping[str, Any] = _NOTHING) -> str:
 
 
 def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return those of the arguments that the probe or action of that (perhaps former) name takes still."""
+    """Return those of the arguments that the probe or action of that (perhaps former) name still takes."""
     current = current_name(name, arguments)
     gone = {*_former_arguments.get(current, ())}
     gone |= {key for needed, target in _former_names.get(name, ()) if target == current for key in needed}
@@ -138,18 +137,18 @@ def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...
 
 
 def probe_unit(name: str) -> str:
-    """Return the unit of what a probe reads, empty where it has none."""
+    """Return the unit of a probe's values, empty if it has none."""
     find_probe(name)
     return _units.get(name, "")
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
-    """Return the keyword arguments of a probe, which its entries in the catalogue are checked against."""
+    """Return the keyword arguments of a probe, against which its entries in the catalogue are validated."""
     return _keywords(find_probe(name))
 
 
 def action_arguments(name: str) -> dict[str, inspect.Parameter]:
-    """Return the keyword arguments that a playbook gives to an action, without those that the plan hands in."""
+    """Return the keyword arguments that a playbook passes to an action, without those passed by the plan."""
     return {key: parameter for key, parameter in _keywords(find_action(name)).items() if key not in PLAN_ARGUMENTS}
 
 

@@ -1,4 +1,4 @@
-"""Runs calls with a deadline, each on a thread that is left behind when it hangs."""
+"""Run calls with a deadline, on a thread that is abandoned if a call hangs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Callable, Optional, Sequence, TypeVar
 from envtune.messages import Message, Text
 
 T = TypeVar("T")
-# False in a process that is ended from outside when it does not answer: threads cost it a sixth of its time.
+# False in a process that is killed from outside if it does not answer: threads would cost a sixth of its time.
 has_deadlines = True
 
 
 class Worker:
-    """A daemon thread that runs calls one after the other; one that hangs is replaced, so that it costs only itself.
+    """A daemon thread that runs calls one after the other; a hung one is replaced, so that only its call is lost.
 
-    Where no thread may be started (RLIMIT_NPROC, a limit of address space), calls are run without a deadline.
+    If no thread can be started (RLIMIT_NPROC, a limit of address space), calls are run without a deadline.
     """
 
     def __init__(self) -> None:
         self._start()
 
     def call(self, function: Callable[[], T], deadline: float) -> Optional[T]:
-        """Return what the function returns, raise what it raises; None when it does neither before the deadline.
+        """Return what the function returns, raise what it raises; return None if it does neither before the deadline.
 
         `deadline` is in seconds.
         """
@@ -33,7 +33,8 @@ class Worker:
     def call_each(self, calls: Sequence[tuple[Callable[[], T], float]]) -> list[Optional[T]]:
         """Return what each of these functions returns, None for one that does not before its deadline; raise as `call`.
 
-        The thread goes from one to the next by itself: waking another thread after each costs more than many a call.
+        The thread continues from one to the next by itself: waking another thread after each costs more than many
+        calls.
         """
         answers: list[Optional[T]] = []
         while len(answers) < len(calls):
@@ -50,7 +51,7 @@ class Worker:
         return answers
 
     def end(self) -> None:
-        """No more calls: the thread ends, a hung one as soon as it comes back."""
+        """Accept no more calls: the thread ends, a hung one as soon as it returns."""
         self._batches.put(None)
 
     def _start(self) -> None:
@@ -73,7 +74,7 @@ class _Batch:
         self._calls = calls
         self._answers: list[Any] = []
         self._error: Optional[BaseException] = None
-        self._at = 0, time.monotonic()  # the number of the call that runs, and when it began
+        self._at = 0, time.monotonic()  # index of the running call, and when it began
         self._running = threading.Lock()
         self._running.acquire()
 
@@ -85,14 +86,14 @@ class _Batch:
                     return
                 self._at = number, time.monotonic()
                 self._answers.append(function())
-        except BaseException as error:  # raised again where the call was made
+        except BaseException as error:  # raised again in the calling thread
             self._error = error
         finally:
             self._running.release()
 
     def wait(self) -> Sequence[Any]:
-        """Return the answers, those before it where a call passes its deadline: the batch is abandoned then."""
-        shortest = min(deadline for _, deadline in self._calls)  # a later call may have it
+        """Return the answers; if a call exceeds its deadline, those before it, and the batch is abandoned."""
+        shortest = min(deadline for _, deadline in self._calls)  # it may belong to a later call
         while True:
             number, began = self._at
             left = began + self._calls[number][1] - time.monotonic()
@@ -112,5 +113,5 @@ def _serve(batches: queue.SimpleQueue[Optional[_Batch]]) -> None:
 
 
 def no_answer(deadline: float) -> Text:
-    """Return the reason of what a call did not tell before its deadline."""
+    """Return the reason to report for a call that did not answer before its deadline."""
     return Message("no response within {deadline:g} s", deadline=deadline)

@@ -3,8 +3,8 @@
 logs/files.py finds logs, logs/blocks.py reads them, scan.py finds the signatures of the catalogue, rank.py decides
 which of them is the cause, diagnosis.py runs the confirming checks; pipeline.py puts them together.
 
-The package is also the public function `envtune.diagnose(...)`: whatever imports one of its modules binds this name in
-`envtune`, so that the function and the package have to be one object.
+The package is also the public function `envtune.diagnose(...)`: importing one of its modules binds this name in
+`envtune`, so the function and the package have to be one object.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from envtune.diagnose.patterns import Pattern
 
 _BANDS = "(?:100|107|145|148|200|207|245|300|345|500|507|545)"
 _NAMED = r"[\s:=\"'\[(<]{0,4}(?:is|\u4e3a|\u662f)?[\s:=\"'\[(<]{0,4}"
-# Before a mark nothing or what separates; after it what a message follows: `EI0006: `, `(EI0002):`, `[EI0006]`, `[PID`.
+# Before a mark: nothing or a separator; after it, what precedes a message: `EI0006: `, `(EI0002):`, `[EI0006]`, `[PID`.
 _BEFORE = r"(?:^|(?<=[\s\[(\"'=:,;|>\]]))"
 _AFTER = r"(?=\)?\s?[:\uff1a]|\]|\[PID|\[TID|[\"'],|[\"']\})"
-# Pairs of first characters: with each digit after them as many spellings as the prefilter looks for
-# (literals.MAX_SPELLINGS); of a single one it would keep too little. No module has EG.
+# Pairs of first characters: with each following digit they give as many spellings as the prefilter looks for
+# (literals.MAX_SPELLINGS); with a single character it would keep too few. No module has EG.
 _STARTS = (
     *("EA E1", "EB E2", "EC E3", "EE E4", "EF E5", "EH E6", "EI E7", "EJ E8", "EK E9"),
     *("EL EM", "EO EP", "EZ EG"),
@@ -36,7 +36,7 @@ def _mark(starts: str) -> str:
 _FORMS = (
     rf"(?i)error[ _]?code{_NAMED}(?P<code>{_BANDS}\d{{3}})\b",
     rf"(?i)(?:errcode|errno|\u9519\u8bef\u7801|aclerror){_NAMED}(?P<code>{_BANDS}\d{{3}})\b",
-    # Round numbers are counts more often than codes where only `ret` or `result` stands before them.
+    # After just `ret` or `result`, round numbers are counts more often than codes.
     rf"(?i)(?:retcode|return code|return value|runtime result){_NAMED}(?P<code>{_BANDS}(?!000)\d{{3}}|[125]07000)\b",
     rf"\b(?:ret|rtRet|result|rc)(?:=|: ?| = |\[)(?P<code>{_BANDS}(?!000)\d{{3}}|[125]07000)\b",
     *map(_mark, _STARTS),
@@ -57,7 +57,7 @@ def code_of(match: re.Match[str]) -> str:
 
 
 def codes_in(match: re.Match[str]) -> Iterator[re.Match[str]]:
-    """Yield every code in the form that was found; none in a line marked INFO or WARNING, which prints a setting."""
+    """Yield every code in a recognised form; none in a line marked INFO or WARNING, which prints a setting."""
     if level_of(match.string) not in BENIGN:
         yield match
         yield from match.re.finditer(match.string, match.end())

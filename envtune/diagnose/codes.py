@@ -1,4 +1,4 @@
-"""What error codes add to what the signatures say: an answer where there is none, or only a wrapper. Pure."""
+"""What error codes add to the signatures: an answer if there is none, or only a wrapper. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envtune.model import ErrorCode, FaqEntry
 
 @dataclass(frozen=True)
 class FoundCode:
-    """A code, the lines that print it (the first ones) and how many do."""
+    """A code, the first lines that print it, and how many do."""
 
     code: ErrorCode
     hits: tuple[Hit, ...]
@@ -34,11 +34,11 @@ def found_codes(scan: Scan, codes: Codes, job: Job) -> tuple[FoundCode, ...]:
 
 
 def with_codes(resolution: Resolution, found: Sequence[FoundCode], entries: Iterable[FaqEntry]) -> Resolution:
-    """Return the resolution with what the codes add: an answer where there is none, or only a wrapper.
+    """Return the resolution with what the codes add: an answer if there is none, or only a wrapper.
 
-    An entry's own signature wins; a code with a meaning of its own comes before a wrapper, which says only that
-    something failed. Where a code belongs to an entry, that entry is the answer. Of several processes those of the one
-    that failed first come first; what only those say that waited for it has followed from its failure.
+    An entry's own signature wins; a code with a specific meaning comes before a wrapper, which says only that something
+    failed. If a code belongs to an entry, that entry is the answer. With several processes, the codes of the one that
+    failed first come first; codes printed only by processes waiting for it are consequences of its failure.
     """
     if any(candidate.entry.role != "wrapper" for candidate in resolution.diagnoses):
         return resolution
@@ -50,7 +50,7 @@ def with_codes(resolution: Resolution, found: Sequence[FoundCode], entries: Iter
     candidates = [c for c in everything if c not in followed]
     roles: tuple[str, ...] = ("cause", "waiting") if resolution.diagnoses else ("cause", "waiting", "wrapper")
     if not resolution.diagnoses and any(c.entry.role in ("waiting", "wrapper") for c in resolution.consequences):
-        roles = ("cause",)  # they only followed from an error that nothing knows
+        roles = ("cause",)  # they are only consequences of an unknown error
     role = next((r for r in roles if any(c.entry.role == r for c in candidates)), "")
     chosen = tuple(c for c in candidates if c.entry.role == role)
     ids = {candidate.entry.id for candidate in (*chosen, *resolution.consequences)}

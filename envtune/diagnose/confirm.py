@@ -1,4 +1,4 @@
-"""The host that a diagnosis is confirmed on: this one, or a recorded one. It is read when something is asked of it."""
+"""The host that a diagnosis is confirmed on: this one, or a recorded one. It is read on first use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _VISIBLE = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
 
 
 class ConfirmingHost:
-    """Runs the confirming checks, and knows what `envtune fix` fixed there.
+    """Runs the confirming checks, and knows what `envtune fix` has fixed there.
 
-    With `check` False only the variables of a job that was named are asked for. `ran_with` are the variables of the
-    job where envtune ran it itself; `find_fixes` plans what would fix a finding. Raises
-    UsageError when `target` names what is not on the host.
+    With `check` False only the variables of a named job are read. `ran_with` are the variables of the job if envtune
+    ran it itself; `find_fixes` plans what would fix a finding. Raises UsageError if `target` names something that is
+    not on the host.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class ConfirmingHost:
         return shlex.join(self._target.words)
 
     def findings(self, ids: Sequence[str]) -> Sequence[Finding]:
-        """Return what these checks find now; `fixed` for what a run of envtune fixed."""
+        """Return what these checks find now; `fixed` for what an envtune run has fixed."""
         checks = [check for check in self._catalogue.checks if check.id in ids]
         return mark_fixed(audit(checks, self._context), self.past_fixes())
 
     def fixable(self, findings: Sequence[Finding]) -> Optional[bool]:
-        """Return whether `envtune fix` would change something here about these findings; None where nobody asks it."""
+        """Return whether `envtune fix` would change something here about these findings; None if nobody plans fixes."""
         if self._find_fixes is None:
             return None
         failed = [finding for finding in findings if finding.outcome is Outcome.FAIL]
@@ -71,20 +71,20 @@ class ConfirmingHost:
         return bool(fixes.checks or fixes.elsewhere)
 
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
-        """Return the facts that `when` is about, None where it does not hold or one of them is unknown."""
+        """Return the facts that `when` refers to, None if it does not hold or one of them is unknown."""
         facts = self._context.facts
         return tuple(facts[name] for name in when) if excluded(when, facts)[0] is None else None
 
     @property
     def numbers_devices(self) -> bool:
-        """Whether a process of the job counts devices as the host does: it sees all of them, and in no container."""
+        """Whether a process of the job numbers devices like the host: it sees all of them, and not in a container."""
         variables = self._context.target.environment.variables
         if variables is None or self.holds({"container": False}) is None:
             return False
         return not any(variables.get(name) for name in _VISIBLE)
 
     def past_fixes(self) -> Mapping[str, PastFix]:
-        """Return what the journal of this host says was fixed; a recorded host has none."""
+        """Return what was fixed according to this host's journal; a recorded host has none."""
         return self._past_fixes
 
     def concerns(self, host: str) -> bool:
@@ -96,7 +96,7 @@ class ConfirmingHost:
         return host.lower() in {name.lower() for name in names | short}
 
     def environment(self) -> str:
-        """Return the variables of the named or recorded job, a line each; empty where no job was named."""
+        """Return the variables of the named or recorded job, one per line; empty if no job was named."""
         variables = self._ran_with
         if variables is None and (self._target.named or not self._host.live):
             variables = self._context.target.environment.variables

@@ -1,4 +1,4 @@
-"""Ask a host about the diagnoses of a log: each with the lines that show it, and what its checks say now."""
+"""Check the diagnoses of a log on a host: each with the lines that show it, and what its checks say now."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from envtune.ranks.records import Verdict
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One known error. `verdict` is one of proof.VERDICTS, `grounds` what decides it, `findings` all that was asked.
+    """One known error. `verdict` is one of proof.VERDICTS, `grounds` what decides it, `findings` all that was checked.
 
-    `history` says what the journal adds: fixed (it was so, and a run of `envtune fix` repaired it), before (fixed
-    before this log was written, so the cause is another), again (fixed once, and so again), or nothing. `elsewhere`
-    names the host that was not asked because the failure was on another one. `fixable`: whether `envtune fix` would
-    change something on the host that was asked; None where that was not asked.
+    `history` says what the journal adds: fixed (it was the case, and a run of `envtune fix` repaired it), before (fixed
+    before this log was written, so the cause is another one), again (fixed once, and broken again), or nothing.
+    `elsewhere` names the host that was not checked because the failure was on another one. `fixable`: whether
+    `envtune fix` would change something on the checked host; None if that was not determined.
     """
 
     candidate: Candidate
@@ -53,17 +53,17 @@ class DiagnosisReport:
     first_error: Optional[tuple[LogFile, Line]]
     before: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
-    lines: int  # 0 where they were not counted
-    undecided_order: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
+    lines: int  # 0 if they were not counted
+    undecided_order: bool = False  # the first two happened on different hosts, closer in time than clocks are reliable
     after: tuple[str, ...] = ()
     size: int = 0  # bytes that were read
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
     target: str = ""  # the options that name the job, as they were given
-    job: Verdict = NO_JOB  # which process failed first, of several
-    mentions: tuple[Mentioned, ...] = ()  # what was found and is no event
-    states: tuple[State, ...] = ()  # what checks find in the tables of the logs
-    unexplained: bool = False  # without a diagnosis: there are error lines besides harmless ones
-    looked: tuple[Looked, ...] = ()  # where logs were looked for, when none was named
+    job: Verdict = NO_JOB  # which of several processes failed first
+    mentions: tuple[Mentioned, ...] = ()  # matches that are not events
+    states: tuple[State, ...] = ()  # findings of checks in the tables of the logs
+    unexplained: bool = False  # no diagnosis, but there are error lines that are not harmless
+    looked: tuple[Looked, ...] = ()  # where logs were looked for, if none was named
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
 
 
@@ -97,13 +97,13 @@ def report_diagnoses(
 
 
 def _has_other_errors(scan: Scan, resolution: Resolution) -> bool:
-    """Return whether a line looks like an error besides those that an entry calls harmless."""
+    """Return whether a line looks like an error and is not one that an entry calls harmless."""
     harmless = {(hit.file.path, hit.line.number) for candidate in resolution.harmless for hit in candidate.hits}
     return any((error.file.path, error.line.number) not in harmless for error in scan.errors)
 
 
 def _first_error(scan: Scan, resolution: Resolution) -> Optional[FirstError]:
-    """Return the error by which the process failed that failed first, else the earliest of all files."""
+    """Return the error of the process that failed first, else the earliest error of all files."""
     root = resolution.job.root
     place = None if root is None or root.note is None else root.note.place
     of_root = (error for error in scan.errors if (error.file.path, error.line.number) == place)
@@ -124,7 +124,7 @@ def _asked(candidate: Candidate, host: Optional[ConfirmingHost]) -> Diagnosis:
 def _history(
     candidate: Candidate, judged: Judgement, past_fixes: Mapping[str, PastFix]
 ) -> tuple[str, Optional[PastFix]]:
-    """Return what the journal adds to the findings, and the fix that it records."""
+    """Return what the journal adds to the findings, and the recorded fix."""
     findings = judged.findings
     failing = [past_fixes[f.id] for f in findings if f.outcome is Outcome.FAIL and f.id in past_fixes]
     if failing or judged.verdict in (PROVED, LIKELY):
@@ -139,8 +139,8 @@ def _history(
 def _written_after(candidate: Candidate, past_fix: PastFix) -> bool:
     """Return whether the log is certainly newer than the run that fixed its cause.
 
-    A line's time has no zone: taken as this host's it may be wrong by hours, so the file must be newer, too. The output
-    of a command that was run just now (it has content and no file) always is.
+    A line's time has no zone: interpreted as this host's it may be wrong by hours, so the file must be newer, too. The
+    output of a command that has just run (it has content and no file) always is newer.
     """
     file, moment = candidate.first.file, candidate.first.line.time
     if file.content is not None and file.path != "-":
@@ -157,7 +157,7 @@ def _ruled_out_last(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
     """Move what this host rules out behind what it proves; otherwise keep the order.
 
     The log is the stronger evidence (the host may have been repaired, or be another one), so without a proof the order
-    stays; one whose cause a run of `envtune fix` repaired was right, and keeps its place.
+    stays; a diagnosis whose cause a run of `envtune fix` repaired was right, and keeps its place.
     """
     if not any(d.verdict == PROVED for d in diagnoses):
         return list(diagnoses)

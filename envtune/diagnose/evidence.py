@@ -1,7 +1,7 @@
-"""What weak signs add up to where nothing strong answers: an answer of low confidence. Pure.
+"""Combine weak signs if there is no strong answer: an answer of low confidence. Pure.
 
-Two different weak signatures of one entry say together what each alone does not; a lone one says enough where it is the
-last error of a log that ends with it. An error of another process that nobody knows is a rival of both.
+Two different weak signatures of one entry together are evidence that neither is alone; a single one is enough if it is
+the last error of a log that ends with it. An unknown error of another process competes with both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from envtune.ranks.failures import FAILED
 
 
 def with_weak_signs(resolution: Resolution, scan: Scan) -> Resolution:
-    """Return the resolution with the hint that answers, where there is no other answer."""
+    """Return the resolution with the hint as its answer, if there is no other answer."""
     root = resolution.job.root
     if resolution.diagnoses or not resolution.hints:
         return resolution

@@ -1,7 +1,7 @@
 """Read from envtune's own journal which checks a run fixed, and whether that was undone.
 
-A log stays as it is when its cause is repaired. Whoever diagnoses it again must learn that it *was* so; the journal of
-`envtune fix` is the only evidence of that which is not a guess.
+A log does not change when its cause is repaired. Diagnosing it again must report that the problem *did* exist; the
+journal of `envtune fix` is the only evidence of that which is not a guess.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PastFix(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """`time` in seconds since the epoch; 0 where the journal does not say."""
+        """`time` in seconds since the epoch; 0 if the journal does not say."""
         try:
             return float(timegm(strptime(self.time, "%Y-%m-%dT%H:%M:%SZ")))
         except ValueError:
@@ -32,7 +32,7 @@ class PastFix(NamedTuple):
 
 
 def fixed_checks(state: str, host: str, python: Optional[str]) -> Mapping[str, PastFix]:
-    """Return each check's latest fix on `host`, for a job that runs `python`; none where there is no journal to read.
+    """Return each check's latest fix on `host`, for a job that runs `python`; none if there is no journal to read.
 
     A change that only a job sees (view `job`) counts for the Python it was made for.
     """
@@ -53,7 +53,7 @@ def fixed_checks(state: str, host: str, python: Optional[str]) -> Mapping[str, P
 
 
 def _of_change(past: RecordedRun, change: Mapping[str, Any]) -> Iterator[tuple[str, PastFix]]:
-    """Yield the checks this change fixed; one that was not made, or wrote nothing, fixed none."""
+    """Yield the checks this change fixed; one that was not applied, or wrote nothing, fixed none."""
     results = {result["change"]: result["status"] for result in past.results()}
     steps = [step for (id_, _), step in past.steps.items() if id_ == change["id"]]
     if results.get(change["id"]) != "done" or not steps:
@@ -64,7 +64,7 @@ def _of_change(past: RecordedRun, change: Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def mark_fixed(findings: Sequence[Finding], fixes: Mapping[str, PastFix]) -> tuple[Finding, ...]:
-    """Return the findings of today, those that a run fixed as `fixed`, and with a reason where one was fixed before."""
+    """Return today's findings, with those that a run fixed as `fixed`, and with a reason if one was fixed before."""
     failing = {finding.id for finding in findings if finding.outcome is Outcome.FAIL}
     return tuple(_marked(finding, fixes.get(finding.id), finding.id in failing) for finding in findings)
 

@@ -1,8 +1,8 @@
 """Match lines against every signature of the catalogue.
 
 A prefilter (`Prefilter`) finds the lines worth matching: in pure Python (prefilter/templates.py) or with hyperscan
-(prefilter/hyperscan.py, the `fast` extra). What a line says is decided here by the full expression either way, so both
-give the same diagnosis.
+(prefilter/hyperscan.py, the `fast` extra). Either way the full expression decides here, so both give the same
+diagnosis.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Pattern:
     strength: str = "strong"  # strong | weak
     role: str = "signature"  # signature | requires | unless | code | table | process (a row of ranks/lines.py)
     multiline: bool = False
-    index: int = 0  # of the signature within its entry, of the row in its table
+    index: int = 0  # of the signature in its entry, or of the row in its table
     harmless: bool = False  # a line that matches reports no error
     frame: str = ""  # must match a line of the traceback above
 
 
 def is_symptom(owner: str) -> bool:
-    """Return whether an entry is about a run that goes on: the guide's symptoms have the letter X."""
+    """Return whether an entry is about a run that continues: the guide's symptoms have the letter X."""
     return owner.startswith("X")
 
 
@@ -43,7 +43,7 @@ class Prefilter(Protocol):
     """Finds candidate lines in a block of whole lines."""
 
     def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
-        """Yield each line worth matching, in order, once; none for expressions whose one match is known already."""
+        """Yield each line worth matching, in order, once; none for expressions whose one match is already known."""
 
 
 Match = Tuple[int, "re.Match[str]"]  # the number of a pattern, and where it was found
@@ -55,15 +55,15 @@ class Matcher:
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self.patterns = tuple(patterns)
         self._compiled: list[Optional[re.Pattern[str]]] = [None] * len(patterns)
-        self._needs: list[Needs] = [()] * len(patterns)  # of the compiled ones
+        self._needs: list[Needs] = [()] * len(patterns)  # of the compiled expressions
 
     def may_match(self, numbers: Iterable[int], text: str) -> bool:
-        """Return whether the line holds all the literals of one of the patterns, or no pattern's are known yet."""
+        """Return whether the line contains all the literals of one of the patterns, or none are known yet."""
         folded = text.lower()
         return any(self._compiled[n] is None or _may_match(self._needs[n], text, folded) for n in numbers)
 
     def match(self, numbers: Iterable[int], text: str, windows: Callable[[], Iterable[str]]) -> list[Match]:
-        """Return those found in the line; a match of a multi-line one begins in it and continues in a window."""
+        """Return the patterns that match the line; multi-line matches begin in it and continue in a window."""
         folded = text.lower()
         matches: list[Match] = []
         for number in numbers:
@@ -81,7 +81,7 @@ class Matcher:
     def _compile(self, number: int) -> re.Pattern[str]:
         pattern = self.patterns[number]
         needs = required_literals(pattern.regex, pattern.multiline)
-        # The prefilter saw the first of a conjunction; looking for the others first rejects a line sooner.
+        # The prefilter found the first of a conjunction; checking the others first rejects a line sooner.
         self._needs[number] = tuple(conjunction[::-1] for conjunction in needs)
         compiled = self._compiled[number] = re.compile(pattern.regex)
         return compiled
@@ -96,7 +96,7 @@ def _in_window(expression: re.Pattern[str], text: str, windows: Iterable[str]) -
 
 
 def _may_match(needs: Needs, text: str, folded: str) -> bool:
-    """Return whether the line holds what a match contains; this costs a tenth of a search that ignores case."""
+    """Return whether the line contains what a match must contain; a tenth of the cost of a case-insensitive search."""
     for conjunction in needs:
         for option in conjunction:
             for literal, exact in option:
@@ -129,17 +129,17 @@ def patterns_of(entries: Iterable[FaqEntry]) -> tuple[Pattern, ...]:
     return tuple(patterns)
 
 
-# The heads of the tables that npu-smi and `ps -ef` print.
+# The headers of the tables that npu-smi and `ps -ef` print.
 _TABLES = (r"\|\s?npu-smi\s+[\w.-]+\s+Version:", r"^\s*(?:UID|USER)\s+PID\s+PPID\b")
 
 
 def table_patterns() -> tuple[Pattern, ...]:
-    """Return the expressions for the heads of tables that are judged as a host (tables.py)."""
+    """Return the expressions for the headers of tables that are judged as a host (tables.py)."""
     return tuple(Pattern("", regex, "weak", "table", index=number) for number, regex in enumerate(_TABLES))
 
 
 def process_patterns() -> tuple[Pattern, ...]:
-    """Return the expressions for lines that say something about several processes."""
+    """Return the expressions for lines that tell something about several processes."""
     return tuple(
         Pattern("", row.regex, "weak", "process", row.multiline, number) for number, row in enumerate(lines.ROWS)
     )
@@ -152,10 +152,10 @@ def select_prefilter(patterns: Sequence[Pattern], files: Sequence[LogFile]) -> P
 
 
 class AdaptivePrefilter:
-    """Pure Python for what is short, hyperscan where it is installed and BIG bytes are to be read or were read."""
+    """Pure Python for short inputs, hyperscan if it is installed and BIG bytes are expected or have been read."""
 
     def __init__(self, expressions: Sequence[Expression], size: int = 0) -> None:
-        """Prepare to search; `size` is the number of bytes known to come."""
+        """Prepare to search; `size` is the number of bytes known to follow."""
         self._expressions = expressions
         self._prefilter: Optional[Prefilter] = None
         self._until_big = BIG - size

@@ -1,4 +1,4 @@
-"""From logs to diagnoses: read them, find the signatures, decide on the cause, ask the confirming checks."""
+"""From logs to diagnoses: read them, find the signatures, decide on the cause, run the confirming checks."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def diagnose(
         until: Only lines up to this time.
         check: Whether to run the confirming checks at all.
         find_fixes: What plans the fixes of findings, so that `envtune fix` is named only where it would change
-            something; None names it wherever a check is about the cause.
+            something; None names it whenever a check is about the cause.
 
     Returns:
-        The diagnoses, the likeliest first, with the lines that prove them and what the host says to each.
+        The diagnoses, the likeliest first, with the lines that prove them and the host's findings on each.
 
     Raises:
         UsageError: A time is malformed, a log does not exist, none is named where none is found or the host is
-            recorded, or `target` names what is not on the host.
+            recorded, or `target` names something that is not on the host.
         OSError: Standard input is closed.
 
     Example:
@@ -95,9 +95,9 @@ def diagnose_files(
     host: Optional[ConfirmingHost] = None,
     dictionary: Optional[Catalogue] = None,
 ) -> DiagnosisReport:
-    """Return the diagnosis of logs that are found already, named `names`; without a host nothing is confirmed.
+    """Return the diagnosis of logs that have been found, named `names`; without a host nothing is confirmed.
 
-    The `dictionary` of error codes is read where a code was found only; without it codes say nothing.
+    The `dictionary` of error codes is read only if a code was found; without it codes mean nothing.
     """
     entries = tuple(entries)
     forms = PATTERNS if dictionary is not None else ()
@@ -134,7 +134,7 @@ def _entry_finder(entries: Sequence[FaqEntry], dictionary: Optional[Catalogue]) 
 
 
 def time_window(since: Optional[str], until: Optional[str]) -> TimeWindow:
-    """Return the window between two times such as `2024-03-28 10:25`; raises UsageError for what is none."""
+    """Return the window between two times such as `2024-03-28 10:25`; raises UsageError if malformed."""
     return TimeWindow(_time(since), _time(until))
 
 

@@ -44,7 +44,7 @@ class Job:
     _printers: Mapping[Place, Process]
     _year: Optional[int]
     _first_times: Mapping[str, float]
-    waiting: frozenset[Process] = frozenset()  # those who only waited
+    waiting: frozenset[Process] = frozenset()  # those that only waited
 
     @cached_property
     def several(self) -> bool:
@@ -58,13 +58,13 @@ class Job:
         return len(processes) > 1 and max(len(ranks), len(files), len(hosts)) > 1
 
     def process(self, hit: Hit) -> Optional[Process]:
-        """Return the process that printed it, None where nothing tells."""
+        """Return the process that printed it, None if unknown."""
         return self._printers.get(_place(hit))
 
     def moment(self, hit: Hit) -> Moment:
         """Return a key that sorts by the time as it was logged, then by reading order.
 
-        Lines before the first time of a file have that one.
+        Lines before the first time in a file get that one.
         """
         time = _in_year(hit.line.time, self._year)
         if time is None:
@@ -73,7 +73,7 @@ class Job:
 
 
 def job_of(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> Job:
-    """Return the processes of a scan; `hits` are those whose signatures hold."""
+    """Return the processes of a scan; `hits` are those with valid signatures."""
     notes = [*_lines(scan), *_errors(scan, hits, entries)]
     years = {year_of(note.time) for note in notes if note.time is not None} - {NO_YEAR}
     year = years.pop() if len(years) == 1 else None
@@ -100,12 +100,12 @@ def _in_year(time: Optional[float], year: Optional[int]) -> Optional[float]:
 
 
 def _lines(scan: Scan) -> Iterable[Note]:
-    """Return the notes that are no errors."""
+    """Return the notes that are not errors."""
     return (note for note in scan.notes.notes if note.kind != "error")
 
 
 def _errors(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) -> list[Note]:
-    """Return error lines and hits, each once, with what they mean for their process."""
+    """Return error lines and hits, each once, with their meaning for their process."""
     explained = {note.place for note in _lines(scan) if note.kind.partition(".")[0] in EXPLAINED}
     known: dict[Place, list[str]] = {}
     proven: set[Place] = set()
@@ -132,7 +132,7 @@ def _errors(scan: Scan, hits: Sequence[Hit], entries: Mapping[str, FaqEntry]) ->
 
 
 def _meaning_of_hit(hit: Hit, entry: FaqEntry) -> str:
-    """Return what a known error means for its process; empty for what is no error of it."""
+    """Return what a known error means for its process; empty if it is not an error of it."""
     text = hit.line.text
     if entry.side == "ignore" or hit.pattern.strength != "strong" or level_of(text) in _BENIGN:
         return ""

@@ -1,4 +1,4 @@
-"""What a host says to the cause of an FAQ entry: proved, likely, ruled out, not here, or it could not be told."""
+"""What a host says about the cause of an FAQ entry: proved, likely, ruled out, not here, or undecided."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _FIELD = re.compile(r"\{([a-z_]+)\}")
 
 
 class Host(Protocol):
-    """What must be known of a host besides the findings."""
+    """What must be known about a host in addition to the findings."""
 
     @property
     def numbers_devices(self) -> bool:
         """Whether `device 3` of a log is npu3 of the host."""
 
     def holds(self, when: Mapping[str, Any]) -> Optional[tuple[Fact, ...]]:
-        """Return the facts that `when` is about, None where it does not hold or one of them is unknown."""
+        """Return the facts that `when` refers to, None if it does not hold or one of them is unknown."""
 
 
 class Ground(NamedTuple):
-    """One thing that decides. `effect` is proves, favours or rules_out; without a finding the facts say it."""
+    """One ground for the verdict. `effect` is proves, favours or rules_out; without a finding it rests on the facts."""
 
     effect: str
     finding: Optional[Finding] = None
@@ -38,7 +38,7 @@ class Ground(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The verdict and what it rests on; where nothing decides, `findings` says what was looked at."""
+    """The verdict and what it rests on; if nothing decides, `findings` says what was examined."""
 
     verdict: str
     grounds: tuple[Ground, ...] = ()
@@ -46,7 +46,7 @@ class Judgement(NamedTuple):
 
 
 def judge(entry: FaqEntry, groups: Mapping[str, str], findings: Sequence[Finding], host: Host) -> Judgement:
-    """Return what the findings of the entry's checks say to it. `groups` is what its signatures captured."""
+    """Return what the findings of the entry's checks say about it. `groups` is what its signatures captured."""
     named = {name: value for name, value in groups.items() if value}
     everything, findings = findings, _about(findings, named, host)
     found = tuple(_grounds(entry, named, findings, host))
@@ -61,7 +61,7 @@ def judge(entry: FaqEntry, groups: Mapping[str, str], findings: Sequence[Finding
 
 
 def _about(findings: Sequence[Finding], named: Mapping[str, str], host: Host) -> Sequence[Finding]:
-    """Return the findings without those about another device, port, process or other thing than the log names."""
+    """Return the findings without those about a device, port, process etc. other than the one in the log."""
     return tuple(one for one in findings if not is_about_another(one, named, host.numbers_devices))
 
 
@@ -79,7 +79,7 @@ def _grounds(entry: FaqEntry, named: Mapping[str, str], findings: Sequence[Findi
         facts = host.holds(criterion.when)
         if facts is None:
             continue
-        # What fails may be another subject than the one of the message where the log does not name that: no proof.
+        # If the log does not name the subject, what fails may be a different one: no proof.
         proof = criterion in entry.proves and _names_subject(criterion, named, host)
         effect = "proves" if proof else "favours"
         if not criterion.check:
@@ -93,7 +93,7 @@ def _grounds(entry: FaqEntry, named: Mapping[str, str], findings: Sequence[Findi
 def _excluding(
     criterion: Criterion, named: Mapping[str, str], findings: Sequence[Finding], facts: Optional[tuple[Fact, ...]]
 ) -> Iterator[Ground]:
-    """Yield what excludes the cause: every finding that is about it says so, none says otherwise or nothing."""
+    """Yield what excludes the cause: all relevant findings do so, and none contradicts or is undecided."""
     if facts is None:
         return
     if not criterion.check:
@@ -104,7 +104,7 @@ def _excluding(
 
 
 def _names_subject(criterion: Criterion, named: Mapping[str, str], host: Host) -> bool:
-    """Return whether the log names the very subject that the findings are about."""
+    """Return whether the log names exactly the subject that the findings are about."""
     if "npu{device}" in criterion.subject and not host.numbers_devices:
         return False
     return {*_FIELD.findall(criterion.subject), *_FIELD.findall(criterion.actual)} <= named.keys()
@@ -124,7 +124,7 @@ def _matching(criterion: Criterion, named: Mapping[str, str], findings: Sequence
 
 
 def _is_about(subject: str, finding: Finding) -> bool:
-    if not subject or not finding.subject:  # a finding without a subject is about everything
+    if not subject or not finding.subject:  # a finding without a subject applies to everything
         return True
     wanted = re.compile(translate(subject))
     return any(wanted.match(one) for one in single_subjects(finding.subject))

@@ -1,10 +1,10 @@
-"""Rank what was found in logs. Pure: what matched, where and when, becomes a few diagnoses at most, likeliest first.
+"""Rank what was found in logs. Pure: matches, with place and time, become at most a few diagnoses, likeliest first.
 
-An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: a diagnosis only where nothing
-else failed, known or not); a `wrapper` (says that something failed, not what: a diagnosis only where nothing says
-more); a `consequence` (never the diagnosis); or harmless (side: ignore). Which process failed first is found by
-envtune/ranks, from all that the logs say of processes; what that process says comes first, within it the more specific
-entry. Where an entry is about waiting, its place is the process that everybody waited for, never one that waited.
+An entry is one of: a cause; `waiting` (a timeout that says another rank did not come: a diagnosis only if nothing else
+failed, known or not); a `wrapper` (says that something failed, not what: a diagnosis only if nothing is more specific);
+a `consequence` (never the diagnosis); or harmless (side: ignore). envtune/ranks finds which process failed first, from
+everything the logs say about processes; what that process printed comes first, ordered by how specific the entry is. If
+an entry is about waiting, it is attributed to the process that all waited for, never to one that waited.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from envtune.ranks.records import Process, Verdict
 TIER = 100  # precedences of one tier are ordered by time, of different tiers by precedence
 NO_JOB = Verdict()
 NO_PROCESSES = Job(NO_JOB, {}, None, {})
-Environment = Callable[[], str]  # the named job's variables, a NAME=value line each; empty where no job is named
+Environment = Callable[[], str]  # the named job's variables, one NAME=value per line; empty if no job is named
 
 
 @dataclass(frozen=True)
 class ReportedFailure:
-    """The rank that a launcher reports as the first to fail; `host` is empty where it does not say."""
+    """The rank that a launcher reports as the first to fail; `host` is empty if unknown."""
 
     rank: int
     host: str = ""
@@ -38,7 +38,7 @@ class ReportedFailure:
 class Candidate:
     """One entry and everything in the inputs that speaks for it, in the order in which it happened.
 
-    `printed` holds the rank that printed each hit, None where nothing tells; `rank` and `host` are those at fault.
+    `printed` has the rank that printed each hit, None if unknown; `rank` and `host` are those at fault.
     """
 
     entry: FaqEntry
@@ -56,12 +56,12 @@ class Candidate:
 
     @property
     def confident(self) -> bool:
-        """Whether more than weak signs speak for it."""
+        """Whether there is more than weak evidence for it."""
         return self.strong or any(hit.pattern.role == "code" for hit in self.hits)
 
     @property
     def first(self) -> Hit:
-        """The hit that proves it best: the earliest strong one."""
+        """The best evidence: the earliest strong hit."""
         return next((hit for hit in self.hits if hit.pattern.strength == "strong"), self.hits[0])
 
     @property
@@ -81,7 +81,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Resolution:
-    """The candidates by what they mean; `diagnoses` best first.
+    """The candidates by role; `diagnoses` best first.
 
     `undecided_order`: several failed on hosts whose clocks cannot be compared.
     """
@@ -96,12 +96,12 @@ class Resolution:
 
 
 def no_environment() -> str:
-    """Return the environment of no job."""
+    """Return the environment if there is no job."""
     return ""
 
 
 def resolve(scan: Scan, entries: Iterable[FaqEntry], environment: Environment = no_environment) -> Resolution:
-    """Return what the hits mean. `environment` is called only where a signature needs more than its own line."""
+    """Return the meaning of the hits. `environment` is called only if a signature needs more than its own line."""
     by_id = {entry.id: entry for entry in entries}
     hits = _by_precedence([hit for hit in scan.hits if _holds(hit, by_id, scan, environment)], by_id)
     job = job_of(scan, hits, by_id)
@@ -123,26 +123,26 @@ def resolve(scan: Scan, entries: Iterable[FaqEntry], environment: Environment = 
 
 
 def follows(candidate: Candidate, job: Job) -> bool:
-    """Return whether only processes that waited, or launchers, say it although another process failed of itself."""
+    """Return whether only waiting processes or launchers printed it although another process failed on its own."""
     root = job.verdict.root
     if candidate.entry.role == "waiting" or root is None or root.why not in (FAILED, KILLED) or not job.several:
         return False
     processes = [job.process(hit) for hit in _telling(candidate)]
     launchers = {p for p in processes if p is not None and p.rank is None and p.pid is None}
     if root.why == KILLED and launchers:
-        return False  # it is they who tell that it was killed
+        return False  # they are the ones to report that it was killed
     others = job.waiting | launchers
     return root.process not in processes and all(process in others for process in processes)
 
 
 def of_root(candidate: Candidate, job: Job) -> bool:
-    """Return whether the process says it that failed first."""
+    """Return whether the process that failed first printed it."""
     root = job.verdict.root
     return root is not None and any(job.process(hit) is root.process for hit in _telling(candidate))
 
 
 def _fails_unknown(candidates: Iterable[Candidate], job: Job) -> bool:
-    """Return whether the root is a process that failed of itself and says none of what is known."""
+    """Return whether the root is a process that failed on its own and printed no known error."""
     root = job.verdict.root
     if root is None or root.why != FAILED or not job.several:
         return False
@@ -168,7 +168,7 @@ def _holds(hit: Hit, by_id: Mapping[str, FaqEntry], scan: Scan, environment: Env
 
 
 def _by_precedence(hits: Sequence[Hit], by_id: Mapping[str, FaqEntry]) -> list[Hit]:
-    """Return the hits of the entry with the highest precedence where several match one line; strong beats weak."""
+    """Return, if several match one line, the hits of the entry with the highest precedence; strong beats weak."""
     best: dict[tuple[str, int], tuple[bool, int]] = {}
     for hit in hits:
         place = (hit.file.path, hit.line.number)
@@ -206,7 +206,7 @@ def _candidate(
 
 
 def _rank(process: Optional[Process]) -> Optional[int]:
-    """Return the rank of the job, else that within the host."""
+    """Return the rank in the job, else the local rank on the host."""
     if process is None:
         return None
     return process.rank if process.rank is not None or not process.host else process.local_rank
@@ -215,7 +215,7 @@ def _rank(process: Optional[Process]) -> Optional[int]:
 def _at_fault(
     entry: FaqEntry, hits: Sequence[Hit], processes: Sequence[Optional[Process]], job: Job
 ) -> tuple[Optional[int], str]:
-    """Return the rank and the host at fault: where an entry is about waiting, those of the root."""
+    """Return the rank and the host at fault: for an entry about waiting, those of the root."""
     root, waiters = job.verdict.root, job.waiting
     at_root = (None, "") if root is None else (root.process.rank, root.process.host)
     shows_root = {None if root is None or root.note is None else root.note.place}
@@ -229,12 +229,12 @@ def _at_fault(
     by_root = [number for number in strong if root is not None and processes[number] is root.process]
     others = [number for number in strong if processes[number] not in waiters]
     if not by_root and not others and job.several:
-        return at_root  # only processes that waited say it
+        return at_root  # printed only by processes that waited
     number = (by_root or others or strong)[0]
     process = processes[number]
     reports_root = root is not None and root.note is not None and root.note.path == hits[number].file.path
     if reports_root and root is not None and root.why == KILLED and (process is None or process.rank is None):
-        return at_root  # its launcher says it
+        return at_root  # printed by its launcher
     return _rank(process), hits[number].file.host if process is None else process.host
 
 
@@ -244,7 +244,7 @@ def candidate_of(entry: FaqEntry, hits: Sequence[Hit], count: int, job: Job) -> 
 
 
 def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
-    """Return the rank that launchers report as the first to fail; None where they report none or different ones."""
+    """Return the rank that launchers report as the first to fail; None if they report none or different ones."""
     named = [(hit.groups["lost_rank"], hit.groups.get("lost_host", "")) for hit in hits if "lost_rank" in hit.groups]
     rank = decimal(named[0][0]) if named else None
     if rank is None or len({rank for rank, _ in named}) != 1:
@@ -254,7 +254,7 @@ def _reported_failure(hits: Iterable[Hit]) -> Optional[ReportedFailure]:
 
 
 def _likeliest_first(candidates: Sequence[Candidate], job: Job) -> list[Candidate]:
-    """Sort by the process that failed first, within it by how specific the entry is, then by time."""
+    """Sort by the process that failed first, then by how specific the entry is, then by time."""
     verdict = job.verdict
     roots = [root.process for root in verdict.candidates] or ([verdict.root.process] if verdict.root else [])
     began: dict[object, Moment] = {}
@@ -274,12 +274,12 @@ def _likeliest_first(candidates: Sequence[Candidate], job: Job) -> list[Candidat
 
 
 def _process(hit: Hit, job: Job) -> object:
-    """Return what printed it; the same for all where the inputs show one process only."""
+    """Return the processes that printed it; the same for all if the inputs show only one process."""
     return (job.process(hit) or hit.file.path) if job.several else ""
 
 
 def _telling(candidate: Candidate) -> list[Hit]:
-    """Return its strong hits, where it has any."""
+    """Return its strong hits, if any."""
     return _strong(candidate) or list(candidate.hits)
 
 

@@ -1,4 +1,4 @@
-"""Take secrets out of a diagnosis before anybody sees it: Markdown is made to be pasted into an issue."""
+"""Remove secrets from a diagnosis before it is shown: Markdown output is meant to be pasted into issues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envtune.diagnose.scan import Hit
 
 def redacted_report(report: DiagnosisReport) -> DiagnosisReport:
     """Return the report with every line and value of a log, and the command it is about, without secrets."""
-    once = lru_cache(maxsize=4096)(redact_text)  # the lines around a hit are often those of the next one
+    once = lru_cache(maxsize=4096)(redact_text)  # the lines around a hit are often shared with the next one
 
     def redacted_hit(hit: Hit) -> Hit:
         text = once(hit.line.text)
@@ -46,7 +46,7 @@ def redacted_report(report: DiagnosisReport) -> DiagnosisReport:
 
 
 def _groups(hit: Hit, text: str) -> Mapping[str, str]:
-    """Return what the named groups captured; what the line no longer has was a secret, or part of one."""
+    """Return what the named groups captured; what is no longer in the line was a secret, or part of one."""
     return {
         name: REDACTED if value in hit.line.text and value not in text else redact_text(value)
         for name, value in hit.groups.items()

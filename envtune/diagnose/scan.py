@@ -34,18 +34,18 @@ from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter, is_symp
 from envtune.diagnose.prefilter.templates import CandidateLine
 
 MAX_KEPT = 5  # lines kept per entry, file, rank and strength
-MAX_COMBINATIONS = 20_000  # of these that are kept; a log with more of them is hostile
+MAX_COMBINATIONS = 20_000  # of these combinations that are kept; a log with more is hostile
 CONTEXT = 3  # lines around a hit that are kept for the reader
 MAX_CHARACTERS = 64 << 20  # of all hits together
 MAX_NEIGHBOUR = 2000  # characters of a line next to a hit
-MAX_INTERLEAVED = 1000  # multi-line signatures of a file that are looked for among lines of other processes
-TAIL = 64 << 10  # bytes at the end of a file in which errors are always looked for
+MAX_INTERLEAVED = 1000  # multi-line signatures of a file that are searched among lines of other processes
+TAIL = 64 << 10  # bytes at the end of a file that are always searched for errors
 BEFORE_ERROR = 6  # lines before the first error that are kept
-AROUND = 1 << 15  # bytes around a line that tell what kind of page it is on
-LOOK_AHEAD, MAX_LOOKS = 1 << 16, 16  # bytes after a hit in which steps are looked for; hits of a big file for which
+AROUND = 1 << 15  # bytes around a line that show what kind of page it is on
+LOOK_AHEAD, MAX_LOOKS = 1 << 16, 16  # bytes after a hit that are searched for steps; at most so many hits of a big file
 MAX_TABLES, MAX_TABLE = 8, 600  # tables of all inputs; rows of one
 _TABLE_ROW = re.compile(r"\s*[+|]|\S+\s+\d{1,9}\s+\d{1,9}\s")
-MAX_TRACEBACK = 400  # lines after the head of a Python traceback in which its exception is looked for
+MAX_TRACEBACK = 400  # lines after the header of a Python traceback that are searched for its exception
 
 _Counted = Sequence[Tuple[str, str]]  # keys of Scan.counts
 _Match = Tuple[int, "re.Match[str]", str]  # number of the pattern, in this line or this part of a long line
@@ -60,17 +60,17 @@ class Hit:
     line: Line
     groups: Mapping[str, str]
     context: tuple[str, ...] = ()
-    form: str = ""  # events/forms.py: why it is a mention, or that it is quoted
-    outlived: str = ""  # why the error did not end the run, where the lines after it show that
+    form: str = ""  # events/forms.py: why it is a mention, or QUOTED
+    outlived: str = ""  # why the error did not end the run, if later lines show that
 
     @property
     def rank(self) -> Optional[int]:
-        """The rank that printed it, by the line or else by the file's name."""
+        """The rank that printed it, from the line or else from the file name."""
         return self.line.rank if self.line.rank is not None else self.file.rank
 
 
 class _Kind(NamedTuple):
-    """What tells lines with hits apart: form, rank, and the numbers and owners of the patterns."""
+    """What distinguishes lines with hits: form, rank, and the numbers and owners of the patterns."""
 
     form: str
     rank: Optional[int]
@@ -78,7 +78,7 @@ class _Kind(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of npu-smi or ps in a log: the number of its first line, and its rows from the head on."""
+    """A table of npu-smi or ps in a log: the number of its first line, and its rows including the header."""
 
     file: LogFile
     line: int
@@ -94,7 +94,7 @@ class TimeWindow:
 
     @property
     def open(self) -> bool:
-        """Whether every line is in the window."""
+        """Whether the window includes every line."""
         return self.since is None and self.until is None
 
     def holds(self, time: Optional[float]) -> bool:
@@ -121,16 +121,16 @@ class Scan:
     """What was found in all inputs. `counts` counts every hit of a pattern, `hits` keeps the first ones."""
 
     hits: list[Hit] = field(default_factory=list)
-    codes: list[Hit] = field(default_factory=list)  # lines with an error code, which owns the pattern
+    codes: list[Hit] = field(default_factory=list)  # lines with an error code, which is the pattern's owner
     tables: list[Table] = field(default_factory=list)  # the first ones
-    mentions: list[Hit] = field(default_factory=list)  # lines that report no event
-    progress: dict[str, Progress] = field(default_factory=dict)  # path -> how a file ends in which anything was found
-    deaths: dict[str, range] = field(default_factory=dict)  # path -> the lines that say of what else its run died
+    mentions: list[Hit] = field(default_factory=list)  # matches that are not events
+    progress: dict[str, Progress] = field(default_factory=dict)  # path -> how the file ends, for files with matches
+    deaths: dict[str, range] = field(default_factory=dict)  # path -> the lines that show what else ended the run
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # (owner, file) -> lines
     present: set[tuple[str, str]] = field(default_factory=set)  # (regex, file) of requires and unless
     errors: list[FirstError] = field(default_factory=list)  # the first of each kind, in the order of each file
     notes: Notes = field(default_factory=Notes)  # what the lines say about processes
-    lines: Optional[int] = 0  # None when not all inputs were counted: the lines of a big plain file are not
+    lines: Optional[int] = 0  # None if not all inputs were counted: a big plain file is not
     size: int = 0  # bytes that were read
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
     _room: int = field(default_factory=lambda: MAX_CHARACTERS)  # characters of hits that may still be kept
@@ -155,20 +155,20 @@ class Scan:
         return min(first.values(), key=time_of, default=None)
 
     def keep(self, hit: Hit) -> None:
-        """Keep a hit while there is room for it."""
+        """Keep a hit if there is room."""
         self._room -= sum(map(len, hit.context)) + len(hit.line.text)
         if self._room > 0:
             mention = hit.form not in ("", QUOTED)
             (self.mentions if mention else self.codes if hit.pattern.role == "code" else self.hits).append(hit)
 
     def keep_error(self, error: FirstError) -> None:
-        """Keep the first error of a file, and further ones while there is room for them."""
+        """Keep the first error of a file, and further ones if there is room."""
         self._error_room -= sum(map(len, (*error.before, *error.after))) + len(error.line.text)
         if self._error_room > 0 or not self.errors or self.errors[-1].file is not error.file:
             self.errors.append(error)
 
     def count(self, owner: str, file: LogFile, rank: Optional[int], strength: str) -> bool:
-        """Count a signature of this strength; return whether there are few like it, so that its line is kept."""
+        """Count a signature of this strength; return whether there are still few like it, so that its line is kept."""
         combination = (owner, file.path, rank, strength)
         number = self._seen.get(combination, 0)
         if number >= MAX_KEPT or (not number and len(self._seen) >= MAX_COMBINATIONS):
@@ -178,7 +178,7 @@ class Scan:
 
 
 def scan(files: Iterable[LogFile], matcher: Matcher, prefilter: Prefilter, window: Optional[TimeWindow] = None) -> Scan:
-    """Return every hit in every file; a file that cannot be read (to its end) is recorded, not fatal."""
+    """Return every hit in every file; a file that cannot be read completely is recorded, not fatal."""
     result = Scan()
     for file in files:
         try:
@@ -198,22 +198,22 @@ class _FileScan:
         self._any_error = (len(matcher.patterns),)  # the prefilter's number for any error
         self._notes = FileNotes(file, result.notes)
         self._traceback_ends: dict[str, int] = {}  # prefix -> number of the last line of its last traceback
-        self._known: set[int] = set()  # what has to be found only once in a file, and was
-        self._enough: dict[_Kind, _Counted] = {}  # what is counted for lines of which enough are kept
-        self._last = b"\n"  # the last line of which there are enough, and what is counted for it
+        self._known: set[int] = set()  # what has to be found only once per file, and was found
+        self._enough: dict[_Kind, _Counted] = {}  # what to count for lines of which enough are kept
+        self._last = b"\n"  # the last line of which there are enough, and what to count for it
         self._last_owners: _Counted = ()
         self._of_code: dict[tuple[int, str], Pattern] = {}  # patterns owned by codes
         self._multiline = {number for number, pattern in enumerate(matcher.patterns) if pattern.multiline}
-        self._clock: Optional[float] = None  # the time of the last line whose time was needed, and its place
+        self._clock: Optional[float] = None  # the time of the last line whose time was needed, and its position
         self._clock_place: tuple[Optional[LineWindow], int] = (None, 0)
-        self._looks = MAX_LOOKS  # hits after which may still be looked for steps
+        self._looks = MAX_LOOKS  # hits after which steps may still be searched
         self._pages = Pages()
-        self._found = False  # a hit or an error that is kept
+        self._found = False  # whether a hit or an error was kept
         self._interleaved = MAX_INTERLEAVED  # how often lines of other processes may still be skipped
 
     def run(self) -> None:
         ends = LineEnds(self._file)
-        unended = 0  # 1 for a last line without an end
+        unended = 0  # 1 for a last line without a newline
         last = b"", b""
         for before, block, after in _neighbours(blocks(self._file)):
             lines = LineWindow(before, block.text, after, ends.before)
@@ -236,9 +236,9 @@ class _FileScan:
         self._result.lines = None if count is None or total is None else total + count + unended
 
     def _look_at_tail(self, tail: bytes, ends: LineEnds) -> None:
-        """Look for errors at the end of a file in which so many were found that the rest was not looked at.
+        """Search the end of a file with so many errors that the rest was not examined.
 
-        For the number of a line, the lines of the whole file have to be counted: only for what is new.
+        The number of a line requires counting the lines of the whole file: done only for new errors.
         """
         tail = tail[tail.find(b"\n") + 1 :]
         lines = LineWindow(b"", tail, b"", lambda: ends.before() - tail.count(b"\n"))
@@ -270,7 +270,7 @@ class _FileScan:
         matches = self._search(lines, start, end, numbers)
         if not (matches or any_error):
             return
-        kind = self._kind(lines, start, end, matches)  # where enough are kept, its form would only change the count
+        kind = self._kind(lines, start, end, matches)  # if enough are kept, its form would only change the count
         form = self._form(lines, start, end, matches) if matches and kind not in self._enough else ""
         owners = self._record(lines, start, end, matches, kind._replace(form=form)) if matches else None
         if owners is not None and self._multiline.isdisjoint(numbers):
@@ -280,12 +280,12 @@ class _FileScan:
             self._look_for_error(lines, start, end)
 
     def _form(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> str:
-        """Return why the line is a mention, or QUOTED; nothing for an event and for what is known as harmless."""
+        """Return why the line is a mention, or QUOTED; empty for an event and for what is known to be harmless."""
         if any(self._matcher.patterns[number].harmless for number, _, _ in matches):
             return ""
         match = min((match for _, match, _ in matches), key=lambda match: match.start())
         text = match.string.partition("\n")[0]
-        # One of tokens begins with the line, and ends with the first token.
+        # A match of tokens begins at the start of the line and ends with the first token.
         at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
         form = form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
@@ -311,7 +311,7 @@ class _FileScan:
         return self._window.holds(self._clock)
 
     def _match(self, lines: LineWindow, text: str, place: tuple[int, int], numbers: Sequence[int]) -> list[_Match]:
-        """Return the signatures in a line (or part of one); record what else the line says."""
+        """Return the signatures in a line (or part of one); record what else it contains."""
         message = split_stream(text)[1]
         matches: list[_Match] = []
         for number, match in self._matcher.match(numbers, message, lambda: self._windows(lines, text, place[1])):
@@ -343,7 +343,7 @@ class _FileScan:
         self._result.tables.append(Table(self._file, lines.number(place[0]), tuple(rows)))
 
     def _note(self, lines: LineWindow, start: int, number: int, match: re.Match[str], text: str) -> None:
-        """Keep a line that says something about processes."""
+        """Keep a line that tells something about processes."""
         row, fields = self._matcher.patterns[number].index, match.groupdict()
         kept, more = self._notes.wants(row, text, fields)
         message = match.string.partition("\n")[0]
@@ -359,7 +359,7 @@ class _FileScan:
         return lines.windows(text, end, self._interleaved > 0)
 
     def _kind(self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match]) -> _Kind:
-        """Return what tells lines apart of which only the first are kept; as an event."""
+        """Return the key by which only the first lines of a kind are kept, as an event."""
         rank = rank_of(matches[0][2] if end - start <= PART else lines.text(start, end)) if matches else None
         rank = self._file.rank if rank is None else rank
         return _Kind("", rank, tuple([(number, self._owned(number, match).owner) for number, match, _ in matches]))
@@ -367,10 +367,10 @@ class _FileScan:
     def _record(
         self, lines: LineWindow, start: int, end: int, matches: Sequence[_Match], kind: _Kind
     ) -> Optional[_Counted]:
-        """Count the line once for each entry and keep it while there are few like it; a mention is not counted.
+        """Count the line once for each entry and keep it if there are few like it; a mention is not counted.
 
-        Return None for a line that is kept, else what is counted. Where one hit of a line is kept all are, because what
-        else matches the same line tells entries apart.
+        Return None for a line that is kept, else what is counted. If one hit of a line is kept, all are, because other
+        matches in the same line distinguish entries.
         """
         owners = self._enough.get(kind)
         if owners is not None:
@@ -390,7 +390,7 @@ class _FileScan:
         return owners
 
     def _owned(self, number: int, match: re.Match[str]) -> Pattern:
-        """Return the pattern that was found, that of an error code owned by the code."""
+        """Return the pattern that was found; for an error code, one owned by the code."""
         pattern = self._matcher.patterns[number]
         if pattern.role != "code":
             return pattern
@@ -419,7 +419,7 @@ class _FileScan:
             self._result.keep(Hit(pattern, self._file, own, groups, context, form, outlived))
 
     def _outlived(self, lines: LineWindow, end: int) -> str:
-        """Return `steps` where a run goes on after a line of a file of which only the end is looked at."""
+        """Return `steps` if the run continues after a line of a file of which only the end is examined."""
         if self._file.size <= TAIL or self._file.pid is not None or self._looks <= 0:
             return ""
         self._looks -= 1
@@ -451,7 +451,7 @@ class _FileScan:
 
 
 def _neighbours(parts: Iterator[Block]) -> Iterator[tuple[bytes, Block, bytes]]:
-    """Yield each block with the end of the previous one and the next one; what was read comes before an error."""
+    """Yield each block with the end of the previous one and the next one; what was read precedes an error."""
     before = b""
     block: Optional[Block] = None
     damage: Optional[OSError] = None
@@ -486,7 +486,7 @@ def _has_frame(lines: LineWindow, start: int, frame: str) -> bool:
 
 
 def _traceback(lines: LineWindow, text: str, end: int) -> list[str]:
-    """Return the lines of a Python traceback after its head, up to the one that names the exception, or none."""
+    """Return the lines of a Python traceback after its header, up to the one that names the exception, or none."""
     stream = split_stream(text)[0]
     frames: list[str] = []
     for line in islice(lines.following(end), MAX_TRACEBACK):

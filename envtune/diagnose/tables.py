@@ -1,7 +1,7 @@
-"""Judge the tables of npu-smi and ps that a log holds by the checks' own rules, on a host that consists of them.
+"""Judge the npu-smi and ps tables in a log by the checks' own rules, on a host that consists of them.
 
-Memory that is taken while AI Core does nothing, no step is reported and no process holds it is F19; what else a table
-says against a device, such as a health that is not OK, is named with its check.
+Memory in use while AI Core is idle, no step is reported and no process holds it is F19; other problems of a device in a
+table, such as a health other than OK, are reported with their check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROCESS = re.compile(r"(?P<user>\S+)\s+(?P<pid>\d{1,9})\s+(?P<ppid>\d{1,9})\s+\
 
 
 class State(NamedTuple):
-    """What a check finds in a table of a log; `device` is the row of the device, where that does nothing."""
+    """What a check finds in a table of a log; `device` is the row of the device, if it is idle."""
 
     table: Table
     finding: Finding
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 def states_of(scan: Scan, catalogue: Catalogue) -> tuple[State, ...]:
-    """Return what fails in the tables; taken memory only of devices on which nothing runs."""
+    """Return what fails in the tables; memory in use only for devices on which nothing runs."""
     checks = [check for check in catalogue.checks if check.id in (HEALTH, LEFT_OVER, TAKEN)]
     states = []
     for table in (table for table in scan.tables if "npu-smi" in table.rows[0]):
@@ -51,13 +51,13 @@ def _failed(table: Table, scan: Scan, catalogue: Catalogue, checks: Sequence[Che
     try:
         host = SnapshotHost(_host(table, [other for other in scan.tables if other.file is table.file]))
     except SnapshotError:
-        return  # a row of ps that is none
+        return  # not a row of ps
     context = open_context(host, resolve_target(host), catalogue.expectations)
     yield from (found for found in audit(checks, context) if found.outcome is Outcome.FAIL and found.subject)
 
 
 def _idle_device(table: Table, finding: Finding, scan: Scan) -> Optional[NpuDevice]:
-    """Return the device of a finding, where its AI Core does nothing and the log reports no step."""
+    """Return the device of a finding, if its AI Core is idle and the log reports no step."""
     progress = scan.progress.get(table.file.path)
     parsed = parse_info("\n".join(table.rows))
     found = (device for device in parsed.devices if device.raw == finding.evidence.text)
@@ -67,7 +67,7 @@ def _idle_device(table: Table, finding: Finding, scan: Scan) -> Optional[NpuDevi
 
 
 def _host(table: Table, tables: Iterable[Table]) -> Mapping[str, Any]:
-    """Return the recorded host that a table of npu-smi, and one of ps in the same file, describe."""
+    """Return the recorded host described by a table of npu-smi, and one of ps in the same file."""
     smi = {"argv": ["npu-smi", "info"], "stdout": "\n".join(table.rows) + "\n", "rc": 0}
     rows = [row for other in tables if other is not table for row in _processes(other)]
     return {"host": "log", "commands": [smi], "processes": rows, "euid": 0}
@@ -84,7 +84,7 @@ def _processes(table: Table) -> Iterator[Mapping[str, Any]]:
 
 
 def with_states(scan: Scan, states: Sequence[State]) -> Scan:
-    """Return the scan with a sign of F19 for each device whose memory is taken although nothing runs on it."""
+    """Return the scan with a sign of F19 for each device whose memory is in use although nothing runs on it."""
     hits = [_residual(state, state.device, states) for state in states if state.device is not None]
     counts = dict(scan.counts)
     for hit in hits:
@@ -93,7 +93,7 @@ def with_states(scan: Scan, states: Sequence[State]) -> Scan:
 
 
 def _residual(state: State, device: NpuDevice, states: Sequence[State]) -> Hit:
-    """Return the sign: strong where no process is listed, or ps shows that its job is gone; else weak."""
+    """Return the sign: strong if no process is listed, or ps shows that its job is gone; else weak."""
     table = state.table
     listed = any(
         (row.npu, row.chip) == (device.npu, device.chip) for row in parse_info("\n".join(table.rows)).processes

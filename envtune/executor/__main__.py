@@ -1,4 +1,4 @@
-"""The executor by itself."""
+"""The executor as a stand-alone program."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ _USAGE = "usage: executor.py apply PLAN.json|- | undo RUN [CHANGE] | resume RUN 
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Do what the arguments say, and print the results as JSON. Return 0, 1 when something failed, 2 for usage."""
+    """Run the command in the arguments and print the results as JSON. Return 0, 1 on failure, 2 for usage errors."""
     words = sys.argv[1:] if argv is None else argv
     state = state_directory()
     try:
@@ -40,7 +40,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def _execute(words: List[str], state: str) -> Optional[Tuple[str, List[Record]]]:
-    """Return the name of the run and its results; None when the arguments make no sense."""
+    """Return the name of the run and its results; None if the arguments are invalid."""
     if words[:1] == ["apply"] and len(words) == 2:
         with sys.stdin if words[1] == "-" else open(words[1], encoding="utf-8") as file:
             return apply_plan(json.load(file), state)

@@ -16,17 +16,17 @@ from .system.signals import uninterruptible
 
 Environment = Optional[Dict[str, str]]
 _QUERY_TIMEOUT = 60  # seconds
-_END_OF_DETACHED = 5.0  # seconds; what hangs in the kernel is left behind
-_LINE_LIMIT = 65536  # bytes of output without a line end that are kept together
+_END_OF_DETACHED = 5.0  # seconds; a process that hangs in the kernel is abandoned
+_LINE_LIMIT = 65536  # bytes of output without a newline that are kept together
 
 
 def command_output(argv: List[str], env: Environment) -> str:
-    """Return what a command that only reads prints."""
+    """Return the output of a read-only command."""
     return _query(argv, env)[1]
 
 
 def check_status(check: Record, env: Environment) -> int:
-    """Return the exit status of a check's command; 127 where the program is not there, as a shell does."""
+    """Return the exit status of a check's command; 127 if the program does not exist, as in a shell."""
     try:
         return _query(check["argv"], env)[0]
     except OSError:
@@ -34,16 +34,16 @@ def check_status(check: Record, env: Environment) -> int:
 
 
 def check_holds(check: Record, env: Environment) -> bool:
-    """Return whether a check's command ends with 0 and, with `contains`, prints that text."""
+    """Return whether a check's command exits with 0 and, with `contains`, prints that text."""
     try:
         status, text = _query(check["argv"], env)
     except OSError:
-        return False  # a program that is not there has done nothing
+        return False  # a program that does not exist has done nothing
     return status == 0 and check.get("contains", "") in text
 
 
 def _query(argv: List[str], env: Environment) -> Tuple[int, str]:
-    """Return (exit status, output) of a command that only reads; its whole process group is killed at the deadline."""
+    """Return (exit status, output) of a read-only command; its whole process group is killed at the deadline."""
     import signal
     import subprocess
 
@@ -60,7 +60,7 @@ def _query(argv: List[str], env: Environment) -> Tuple[int, str]:
 
 
 def _start(argv: List[str], env: Environment, **more: Any) -> Any:
-    """Start a command; raises RefusedError where others can change what it runs, OSError where it is not there."""
+    """Start a command; raises RefusedError if others can change what it runs, OSError if it does not exist."""
     try:
         return start_program(argv, env, **more)
     except UntrustedError as error:
@@ -75,7 +75,7 @@ def _start(argv: List[str], env: Environment, **more: Any) -> Any:
 
 
 def run_checked(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> str:
-    """Run a long command and return its last lines; raise FailedError with them unless it ends with 0."""
+    """Run a long command and return its last lines; raise FailedError with them unless it exits with 0."""
     status, tail = run_logged(argv, timeout, env, directory)
     if status != 0:
         raise FailedError("command-failed", command=" ".join(argv), status=status, output=tail)
@@ -83,7 +83,7 @@ def run_checked(argv: List[str], timeout: float, env: Environment, directory: Ru
 
 
 def run_logged(argv: List[str], timeout: float, env: Environment, directory: RunDirectory) -> Tuple[int, str]:
-    """Run a long command, with every line to the run's output.log and its `on_output`: (exit status, last lines).
+    """Run a long command, sending every line to output.log and `on_output` of the run: (exit status, last lines).
 
     Its whole process group is killed when this run is stopped, and at the deadline, which raises FailedError.
     """
@@ -93,7 +93,7 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
     child = None
     log = _OutputLog(os.path.join(directory.path, "output.log"), argv, directory)
     try:
-        with uninterruptible():  # a command that was started is always known, so that it can be ended
+        with uninterruptible():  # a started command is always registered, so that it can be killed
             mark = {RUN_VARIABLE: directory.path}
             child = _start(argv, env, marks=mark, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert child.stdout is not None
@@ -114,7 +114,7 @@ def run_logged(argv: List[str], timeout: float, env: Environment, directory: Run
 
 
 def _kill_detached(run: str) -> None:
-    """Kill what the commands of a run started in sessions of their own, and what these start until they end."""
+    """Kill what the commands of a run started in other sessions, and what those start until they end."""
     import signal
 
     deadline = time.monotonic() + _END_OF_DETACHED
@@ -123,14 +123,14 @@ def _kill_detached(run: str) -> None:
         for pid in running:
             try:
                 os.kill(pid, signal.SIGKILL)
-            except OSError:  # it has ended, or is another user's
+            except OSError:  # it has ended, or belongs to another user
                 pass
         time.sleep(0.01)
         running = running_commands(run)
 
 
 def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: float) -> bool:
-    """Log what the command prints until it ends; False at the deadline. Does not wait for daemons it leaves behind."""
+    """Log the command's output until it ends; False at the deadline. Does not wait for daemons it leaves running."""
     import subprocess
 
     while True:
@@ -140,7 +140,7 @@ def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: flo
         log.write(data)
         if ended and not data:
             return True
-        if ready and not data:  # it closed its output: it ended, or goes on without printing
+        if ready and not data:  # it closed its output: it has ended, or continues without printing
             try:
                 child.wait(0.1)
             except subprocess.TimeoutExpired:
@@ -150,7 +150,7 @@ def _log_until_end(child: Any, descriptor: int, log: "_OutputLog", deadline: flo
 
 
 class _OutputLog:
-    """The output of a command: to a file, to a callback, and its last lines at hand; line by line, without secrets."""
+    """The output of a command, to a file and a callback, with its last lines kept; line by line, without secrets."""
 
     def __init__(self, path: str, argv: List[str], directory: RunDirectory) -> None:
         self._on_line, self._redact = directory.on_output, directory.redact

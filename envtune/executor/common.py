@@ -1,4 +1,4 @@
-"""What every module of the executor uses: the type of records, failpoints, and small helpers around the file system."""
+"""Used by every module of the executor: the type of records, failpoints, and small helpers around the file system."""
 
 import errno
 import os
@@ -8,11 +8,11 @@ from typing import Any, Callable, Dict, List, Optional
 Record = Dict[str, Any]
 EventCallback = Callable[[str, Record], None]
 
-failpoint_hooks: List[Callable[[str], None]] = []  # tests add what kills the process there
+failpoint_hooks: List[Callable[[str], None]] = []  # tests add functions that kill the process there
 
 
 def failpoint(name: str) -> None:
-    """Mark a place between any two steps that a crash could separate."""
+    """Mark a point between two steps where a crash could happen."""
     for hook in failpoint_hooks:
         hook(name)
 
@@ -35,7 +35,7 @@ def fsync_directory(path: str, directory: Optional[int] = None) -> None:
 
 
 def with_path(error: OSError, path: str) -> OSError:
-    """Return the same error with the path it is about; a name in an open directory alone tells too little."""
+    """Return the same error with its full path; a name relative to an open directory says too little."""
     known = isinstance(error.filename, str) and error.filename.startswith("/")
     return OSError(error.errno, error.strerror, error.filename if known else path)
 

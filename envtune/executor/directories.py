@@ -1,11 +1,11 @@
-"""Every path of the executor is opened here: directory by directory, each one judged and kept open.
+"""Every path of the executor is opened here: directory by directory, each one checked and kept open.
 
-Whoever can write a directory can replace what is in it between a check and a write. So no path is followed twice:
-every component is opened below the one before without following links, and what is then read, written, renamed or
-removed is a name in the open directory. As root in a directory that belongs to another user, all of that happens with
-the rights of that user, who thereby gains nothing; where no such user can be determined, it is refused.
+Whoever can write a directory can replace its content between a check and a write. So no path is resolved twice: every
+component is opened relative to the previous one without following links, and reads, writes, renames and removals use
+names relative to the open directory. For root in a directory that belongs to another user, all of that happens with the
+rights of that user, who thereby gains nothing; if no such user can be determined, it is refused.
 
-Symbolic links are followed only in directories in which nobody but root (and the caller) can put one.
+Symbolic links are followed only in directories in which only root (and the caller) can create them.
 """
 
 import contextlib
@@ -19,20 +19,20 @@ from .common import fsync_directory, with_path
 from .problems import RefusedError, errno_problem
 
 _PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_MOST_LINKS = 40  # on the way to one path, as for the kernel
-_SYSTEM_GROUPS = 1000  # groups below are the distribution's own; of those above a directory service may know more
+_MOST_LINKS = 40  # per path, as in the kernel
+_SYSTEM_GROUPS = 1000  # groups below are the distribution's own; those above may have members in a directory service
 _NO_GROUP = 65534
 
 
 class Owner(NamedTuple):
-    """A user in whose name root writes."""
+    """A user on whose behalf root writes."""
 
     uid: int
     gid: int
 
 
 class Directory:
-    """An open directory; what its `with` block does is done as `owner`, None for the user who runs this."""
+    """An open directory; its `with` block runs as `owner`, None for the current user."""
 
     def __init__(self, descriptor: int, path: str, owner: Optional[Owner], real_path: str = "") -> None:
         self.descriptor = descriptor
@@ -56,31 +56,31 @@ class Directory:
             os.close(self.descriptor)
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-        """Open a name, never through a link; a FIFO does not wait for its other end."""
+        """Open a name without following links; does not block on a FIFO."""
         return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.descriptor)
 
     def status(self, name: str) -> Optional[os.stat_result]:
-        """Return what lstat says of a name, None when it is not there."""
+        """Return the lstat result of a name, None if it does not exist."""
         try:
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def rename(self, old: str, new: str) -> None:
-        """Put `old` in the place of `new`."""
+        """Rename `old` to `new`, replacing it."""
         os.rename(old, new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def unlink(self, name: str) -> None:
-        """Remove a name that is no directory; one that is not there is none."""
+        """Remove a name that is not a directory; a missing one is ignored."""
         try:
             os.unlink(name, dir_fd=self.descriptor)
         except OSError:
-            if self.status(name) is not None:  # a file system that is read-only says so of any name
+            if self.status(name) is not None:  # a read-only file system reports that for any name
                 raise
 
     def sync(self) -> None:
-        """Have the entries on disk."""
-        with contextlib.suppress(PermissionError):  # who may search and not list it cannot flush it
+        """Flush the entries to disk."""
+        with contextlib.suppress(PermissionError):  # with search but no read permission it cannot be flushed
             fsync_directory(".", self.descriptor)
 
     def identity(self) -> List[int]:
@@ -92,7 +92,7 @@ class Directory:
 def open_directory(path: str, entry: str = "") -> Directory:
     """Open a directory to work with the name `entry` in it.
 
-    Raises FileNotFoundError or another OSError with the path, RefusedError where root must not write.
+    Raises FileNotFoundError or another OSError with the path, RefusedError if root must not write there.
     """
     walk = _Walk()
     try:
@@ -106,12 +106,12 @@ def open_directory(path: str, entry: str = "") -> Directory:
 
 
 def parent_of(path: str) -> Directory:
-    """Open the directory of a path, to work with the last name of it."""
+    """Open the parent directory of a path, to work with its last component."""
     return open_directory(os.path.dirname(path), os.path.basename(path))
 
 
 def path_without_links(path: str) -> str:
-    """Return the path of what is written under that path. Raises RefusedError for a link that others can exchange."""
+    """Return the path that is really written for a path. Raises RefusedError for a link that others can replace."""
     for _ in range(_MOST_LINKS):
         name = os.path.basename(path)
         with parent_of(path) as parent:
@@ -125,7 +125,7 @@ def path_without_links(path: str) -> str:
 
 
 def open_below(descriptor: int, names: List[str]) -> int:
-    """Open a directory below an open one, never through a link."""
+    """Open a directory in an open one without following links."""
     current = os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=descriptor)
     for name in names:
         try:
@@ -137,7 +137,7 @@ def open_below(descriptor: int, names: List[str]) -> int:
 
 
 class _Walk:
-    """A way down from the root directory; `descriptor` is where it has come to."""
+    """A walk down from the root directory; `descriptor` is the current directory."""
 
     def __init__(self) -> None:
         self._as_root = os.geteuid() == 0
@@ -148,13 +148,13 @@ class _Walk:
 
     def _begin_at_root(self) -> None:
         self.here = "/"
-        self._exposed = ""  # the first directory on the way whose names others can exchange
-        self._sticky = False  # in this one, others can only replace files of their own
+        self._exposed = ""  # the first directory on the path whose entries others can replace
+        self._sticky = False  # in this one, others can only replace their own files
         self._owner: Optional[Owner] = None
         self._judge(os.fstat(self.descriptor))
 
     def follow(self, path: str) -> None:
-        """Go to a directory from here, or from the root."""
+        """Change to a directory, relative to the current one or from the root."""
         if path.startswith("/") and self.here != "/":
             root = os.open("/", _PATH_ONLY | os.O_DIRECTORY)
             os.close(self.descriptor)
@@ -188,13 +188,13 @@ class _Walk:
         self.follow(target)
 
     def _is_of_others(self, link: os.stat_result) -> bool:
-        """Return whether somebody else may have put the link here, or may exchange it."""
+        """Return whether somebody else may have created this link, or may replace it."""
         if link.st_uid in self._trusted:
             return bool(self._exposed) and self._as_root
         return bool(self._exposed) or self._sticky
 
     def _judge(self, status: os.stat_result) -> None:
-        """Note who can exchange what lies in the directory that was just entered."""
+        """Note who can replace entries of the directory that was just entered."""
         owner, above = status.st_uid, self._exposed
         if owner not in self._trusted:
             if self._as_root and self._owner is not None and self._owner.uid != owner:
@@ -204,7 +204,7 @@ class _Walk:
                 )
             self._owner = self._owner or Owner(owner, _group_of(owner, status.st_gid))
             self._exposed = above or self.here
-        elif above and self._as_root:  # without root, nothing is written that the user could not write anyway
+        elif above and self._as_root:  # if not root, only what the user could write anyway is written
             raise RefusedError("below-a-directory-of-others", path=self.here, directory=above)
         self._sticky = False
         if _others_can_write(status, self.descriptor):
@@ -214,7 +214,7 @@ class _Walk:
                 self._exposed = self._exposed or self.here
 
     def owner_for(self, path: str, entry: str) -> Optional[Owner]:
-        """Return in whose name `entry` is worked with here; raises RefusedError when nobody can be named."""
+        """Return the user on whose behalf `entry` is handled here; raises RefusedError if none can be determined."""
         if not self._as_root:
             return None
         if self._exposed and self._owner is None:
@@ -230,7 +230,7 @@ class _Walk:
 
 
 def _others_can_write(status: os.stat_result, descriptor: int) -> bool:
-    """Return whether somebody else than the owner of a directory can write it; system groups without members cannot."""
+    """Return whether anyone but the owner of a directory can write it; system groups without members cannot."""
     if status.st_mode & 0o002:
         return True
     if not status.st_mode & 0o020:
@@ -265,7 +265,7 @@ def _has_access_list(directory: int) -> bool:
 
 
 def _group_of(uid: int, fallback: int) -> int:
-    """Return the user's own group; `fallback`, unless that is root's, for a user without an entry."""
+    """Return the user's primary group; for a user without an entry `fallback`, unless that is root's."""
     import pwd
 
     try:
@@ -275,16 +275,16 @@ def _group_of(uid: int, fallback: int) -> int:
 
 
 class _ActingAs:
-    """The effective user, group and groups of this process, exchanged for a while; no signal comes in between.
+    """The effective user, group and groups of this process, changed temporarily; no signal is raised in between.
 
-    The kernel then judges every access as that user's, and the capabilities that would pass over it are off.
+    The kernel then checks every access as that user's, without the capabilities that would override it.
     """
 
     def __init__(self, owner: Optional[Owner], path: str) -> None:
         self._owner = owner if os.geteuid() == 0 else None
         self._path = path
         self._group = 0
-        self._groups: Optional[List[int]] = None  # once they are exchanged
+        self._groups: Optional[List[int]] = None  # once they have been changed
 
     def begin(self) -> None:
         if self._owner is None:
@@ -296,7 +296,7 @@ class _ActingAs:
             self._groups = groups
             os.setegid(self._owner.gid)
             os.seteuid(self._owner.uid)
-        except OSError as error:  # a user that this namespace does not have
+        except OSError as error:  # a user that does not exist in this namespace
             self.end()
             reason = errno_problem(error)
             raise RefusedError("cannot-act-as", path=self._path, user=self._owner.uid, reason=reason) from error

@@ -1,4 +1,4 @@
-"""Regular and kernel files: read, compare, replace in one step, remove; with owner, mode and attributes kept."""
+"""Regular and kernel files: read, compare, replace atomically, remove; keeping owner, mode and attributes."""
 
 import base64
 import errno
@@ -12,7 +12,7 @@ from .common import Record, failpoint, with_path
 from .directories import Directory, open_directory, parent_of, set_owner
 from .problems import ExecutorError, FailedError, Problem, RefusedError, errno_problem
 
-KERNEL_DIRECTORIES = ("/sys/", "/proc/")  # written in place: these files cannot be renamed over
+KERNEL_DIRECTORIES = ("/sys/", "/proc/")  # written in place: these files cannot be replaced by rename
 _GET_FLAGS, _IMMUTABLE, _APPEND_ONLY = 0x80086601, 0x10, 0x20  # FS_IOC_GETFLAGS and two of its bits
 
 
@@ -20,13 +20,13 @@ def digest(data: Optional[bytes]) -> str:
     """Return `absent`, or the SHA-256 of the content."""
     if data is None:
         return "absent"
-    import hashlib  # it loads a library for 6 ms, which a check of what can be fixed seldom needs
+    import hashlib  # loads a library in 6 ms, which a check of what can be fixed rarely needs
 
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def read_content(path: str) -> Optional[bytes]:
-    """Return the bytes of a regular file, None when there is none. Refuses links, devices and directories."""
+    """Return the bytes of a regular file, None if there is none. Refuses links, devices and directories."""
     try:
         with parent_of(path) as parent:
             found = read_file(parent, path)
@@ -36,7 +36,7 @@ def read_content(path: str) -> Optional[bytes]:
 
 
 def read_file(parent: Directory, path: str) -> Optional[Tuple[bytes, Record]]:
-    """Return the bytes and the metadata of one and the same regular file in its open directory, None without one."""
+    """Return the bytes and the metadata of the same regular file in its open directory, None if there is none."""
     try:
         descriptor = parent.open(os.path.basename(path))
     except FileNotFoundError:
@@ -57,15 +57,15 @@ def read_file(parent: Directory, path: str) -> Optional[Tuple[bytes, Record]]:
 
 
 def is_kernel_file(path: str) -> bool:
-    """Return whether the file is one of /proc or /sys, which is written in place: it cannot be renamed over."""
+    """Return whether the file is in /proc or /sys and so written in place: it cannot be replaced by rename."""
     return path.startswith(KERNEL_DIRECTORIES)
 
 
 def normalized(path: str, data: Optional[bytes]) -> Optional[bytes]:
-    """Return what is compared.
+    """Return the normalized content that is compared.
 
-    Kernel files answer with a newline, and tabs between numbers, whatever was written; those that list their choices
-    (`always [madvise] never`) are their choice.
+    Kernel files return a newline, and tabs between numbers, whatever was written; for those that list choices (`always
+    [madvise] never`) it is the current choice.
     """
     if data is None or not is_kernel_file(path):
         return data
@@ -83,7 +83,7 @@ def file_metadata(descriptor: int, path: str) -> Record:
 
 
 def status_metadata(status: os.stat_result) -> Record:
-    """Return what is put back of owner, mode and times, which is all that a symbolic link has."""
+    """Return owner, mode and times to restore, which is all that a symbolic link has."""
     return {
         "mode": stat.S_IMODE(status.st_mode),
         "uid": status.st_uid,
@@ -94,7 +94,7 @@ def status_metadata(status: os.stat_result) -> Record:
 
 
 def read_attributes(descriptor: int) -> Dict[str, bytes]:
-    """Return the extended attributes to carry over; the kernel makes the signatures of IMA and EVM itself."""
+    """Return the extended attributes to carry over; the kernel creates the IMA and EVM signatures itself."""
     try:
         names = os.listxattr(descriptor)
     except OSError as error:
@@ -107,10 +107,10 @@ def read_attributes(descriptor: int) -> Dict[str, bytes]:
 def write_file(
     parent: Directory, path: str, data: bytes, metadata: Record, temporary: str, restored: bool = False
 ) -> None:
-    """Replace `path` by `data` in one step (kernel files: write in place), with the owner, mode and attributes given.
+    """Replace `path` by `data` atomically (kernel files: in place), with the owner, mode and attributes given.
 
-    Other names of the same file (hard links) keep the old content. What is `restored` also gets its times, and where
-    the disk is full takes the place of what is there. Raises FailedError, OSError for kernel files.
+    Other names of the same file (hard links) keep the old content. If `restored`, it also gets its times, and on a full
+    disk the existing file is removed first. Raises FailedError, OSError for kernel files.
     """
     if is_kernel_file(path):
         _write_kernel_file(parent, path, data)
@@ -131,9 +131,9 @@ def write_file(
 def replace_name(
     parent: Directory, name: str, temporary: str, fill: Callable[[int], None], expendable: bool = False
 ) -> None:
-    """Put a new file, which `fill` writes, in the place of a name in one step; nothing is left when that fails.
+    """Replace a name atomically by a new file written by `fill`; nothing is left behind on failure.
 
-    What is there now is removed first if it is `expendable` and the disk has no room for both.
+    The existing file is removed first if it is `expendable` and the disk has no room for both.
     """
     while True:
         try:
@@ -164,7 +164,7 @@ def _replace_once(parent: Directory, name: str, temporary: str, fill: Callable[[
 
 
 def _write_kernel_file(parent: Directory, path: str, data: bytes) -> None:
-    """Write at once, as the kernel wants it; try again for a moment while the file is busy."""
+    """Write with a single call, as the kernel requires; retry briefly while the file is busy."""
     for pause in (0.05, 0.2, 0.5, None):
         try:
             descriptor = parent.open(os.path.basename(path), os.O_WRONLY)
@@ -184,9 +184,9 @@ def _write_kernel_file(parent: Directory, path: str, data: bytes) -> None:
 
 
 def _truncate(descriptor: int, length: int) -> None:
-    """Remove an old tail where an ordinary file stands in for one of the kernel, which has no length.
+    """Truncate the old tail of an ordinary file used in place of a kernel file, which has no length.
 
-    After the write and not by O_TRUNC, which would empty such a file although the write is refused.
+    After the write and not by O_TRUNC, which would empty such a file even if the write is refused.
     """
     try:
         os.ftruncate(descriptor, length)
@@ -195,7 +195,7 @@ def _truncate(descriptor: int, length: int) -> None:
 
 
 def apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
-    """Give an open file the owner, mode, attributes and (on undo) times of `metadata`; what it leaves out stays."""
+    """Give an open file the owner, mode, attributes and (on undo) times of `metadata`; the rest is unchanged."""
     status = os.fstat(descriptor)
     owner = (
         status.st_uid if metadata.get("uid") is None else metadata["uid"],
@@ -206,7 +206,7 @@ def apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
     if "xattrs" in metadata:
         wanted = {name: base64.b64decode(value) for name, value in metadata["xattrs"].items()}
         current = read_attributes(descriptor)
-        for name in sorted(set(current) - set(wanted)):  # such as an access list inherited from the directory
+        for name in sorted(set(current) - set(wanted)):  # such as an ACL inherited from the directory
             os.removexattr(descriptor, name)
         for name in sorted(wanted):
             if current.get(name) != wanted[name]:
@@ -217,7 +217,7 @@ def apply_metadata(descriptor: int, metadata: Record, times: bool) -> None:
 
 
 def remove_file(parent: Directory, path: str) -> None:
-    """Remove a file, and have that on disk. Raises FailedError."""
+    """Remove a file and flush that to disk. Raises FailedError."""
     try:
         os.unlink(os.path.basename(path), dir_fd=parent.descriptor)
         failpoint("removed")
@@ -227,7 +227,7 @@ def remove_file(parent: Directory, path: str) -> None:
 
 
 def missing_parents(path: str) -> List[str]:
-    """Return the parent directories that have to be made, outermost first."""
+    """Return the parent directories that have to be created, outermost first."""
     missing: List[str] = []
     parent = os.path.dirname(path)
     while True:
@@ -242,7 +242,7 @@ def missing_parents(path: str) -> List[str]:
 
 
 def make_directories(paths: Iterable[str]) -> None:
-    """Make directories, the outermost first. Raises FailedError."""
+    """Create directories, the outermost first. Raises FailedError."""
     for directory in paths:
         try:
             make_directory(directory)
@@ -252,13 +252,13 @@ def make_directories(paths: Iterable[str]) -> None:
 
 
 def make_directory(path: str, mode: int = 0o755) -> None:
-    """Make a directory of that mode, and have it on disk; one that is there stays as it is."""
+    """Create a directory with that mode and flush it to disk; an existing one is left unchanged."""
     name = os.path.basename(path)
     with parent_of(path) as parent:
         try:
             os.mkdir(name, mode, dir_fd=parent.descriptor)
             descriptor = parent.open(name, os.O_RDONLY | os.O_DIRECTORY)
-            try:  # the caller's umask is not the host's
+            try:  # the caller's umask must not apply
                 os.fchmod(descriptor, mode | stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o7000)
                 os.fsync(descriptor)
             finally:
@@ -279,20 +279,20 @@ def remove_directory(path: str) -> bool:
         with parent_of(path) as parent:
             os.rmdir(os.path.basename(path), dir_fd=parent.descriptor)
     except FileNotFoundError:
-        pass  # a run was killed before it was made
+        pass  # a run was killed before it was created
     except (ExecutorError, OSError):
-        return False  # somebody uses it now
+        return False  # it is in use now
     return True
 
 
 def write_error(error: OSError, path: str, parent: Directory) -> FailedError:
-    """Return the error about `path`, naming the flag of chattr that explains a refusal even root gets."""
+    """Return the error about `path`, naming the chattr flag if that explains why even root is refused."""
     locked = locked_by_flag(parent, path) if error.errno in (errno.EPERM, errno.EACCES) else None
     return FailedError("os-error", path=path, reason=locked or errno_problem(error))
 
 
 def locked_by_flag(parent: Directory, path: str) -> Optional[Problem]:
-    """Return which attribute of chattr keeps a file or its directory as it is, None for neither."""
+    """Return the chattr attribute that protects a file or its directory, None if there is none."""
     for name, place in ((os.path.basename(path), path), (".", os.path.dirname(path))):
         attribute = locking_attribute(parent, name)
         if attribute:
@@ -313,14 +313,14 @@ def locking_attribute(parent: Directory, name: str) -> str:
 
 
 def require_no_flag(descriptor: int, path: str) -> None:
-    """Refuse an open file or directory that chattr keeps as it is."""
+    """Refuse an open file or directory that is protected by chattr."""
     attribute = _attribute_of(descriptor)
     if attribute:
         raise RefusedError("os-error", path=path, reason=_flag_problem(path, attribute))
 
 
 def _flag_problem(path: str, attribute: str) -> Problem:
-    refusal = errno_problem(OSError(errno.EPERM, os.strerror(errno.EPERM)))  # what any change would end with
+    refusal = errno_problem(OSError(errno.EPERM, os.strerror(errno.EPERM)))  # the error of any attempt to change it
     return Problem("chattr", reason=refusal, path=path, attribute=attribute)
 
 

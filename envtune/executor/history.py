@@ -1,4 +1,4 @@
-"""What the journals of earlier runs say."""
+"""Read the journals of earlier runs."""
 
 import json
 import os
@@ -15,11 +15,11 @@ StepKey = Tuple[str, int]  # change, number of the operation
 
 
 class RecordedRun:
-    """What the journal of one run says. `steps` maps (change, number) to its latest records, in the order they began.
+    """The content of one run's journal. `steps` maps (change, number) to its latest records, in the order they began.
 
-    `in_progress` is what was under way when the journal ends: apply, undo, or empty. `damaged` are lines that cannot be
-    read; `last_undo` is how the latest undo began; `version` is the schema of a journal of another version, of which
-    nothing but the first record is looked at.
+    `in_progress` is what was in progress when the journal ends: apply, undo, or empty. `damaged` are lines that cannot
+    be read; `last_undo` is the begin record of the latest undo; `version` is the schema of a journal of another
+    version, of which only the first record is read.
     """
 
     def __init__(self, state: str, name: str) -> None:
@@ -40,7 +40,7 @@ class RecordedRun:
         self.in_progress = ""
         self.version = ""
         self.steps: Dict[StepKey, Record] = {}
-        self._verified: Dict[str, str] = {}  # change -> what the checks said after the run
+        self._verified: Dict[str, str] = {}  # change -> the outcome of the checks after the run
         self._undo_tried: Set[str] = set()
         for record in self.records:
             self._add(record)
@@ -67,7 +67,7 @@ class RecordedRun:
     def _add_step(self, record: Record) -> None:
         kind, key = record["type"], (record["change"], record["number"])
         if kind == "intent":
-            self.steps.pop(key, None)  # begun again: it is the latest step now
+            self.steps.pop(key, None)  # begun again: now the latest step
         elif kind != "done" and self.in_progress == "undo":
             self._undo_tried.add(key[0])
         step = self.steps.setdefault(key, {})
@@ -77,7 +77,7 @@ class RecordedRun:
 
     @property
     def plan(self) -> Record:
-        """The plan of the run; without changes when it was killed before it was journalled."""
+        """The plan of the run; without changes if it was killed before it was journalled."""
         plan: Record = {"changes": []} if self.version else self.begin.get("plan", {"changes": []})
         return plan
 
@@ -85,8 +85,8 @@ class RecordedRun:
     def status(self) -> str:
         """One of interrupted, applied, partly, failed, left, undone, partly-undone, other-version, unreadable, empty.
 
-        `failed` is a run of which nothing is left on the host, `left` one that failed and could not be taken back;
-        `empty` one that was not begun, and `unreadable` one of which damage leaves no telling.
+        `failed` is a run that left nothing on the host, `left` one that failed and could not be reverted; `empty` one
+        that was not begun, and `unreadable` one whose journal is too damaged to tell.
         """
         if self.version:
             return "other-version"
@@ -121,7 +121,7 @@ class RecordedRun:
         return "failed-restored" if len(reverted) == len(steps) else "failed-left"
 
     def require_own_version(self) -> None:
-        """Raise RefusedError for a run that another version of envtune journalled: that one can undo it."""
+        """Raise RefusedError for a run journalled by another version of envtune: that version can undo it."""
         if self.version:
             raise RefusedError("run-of-another-version", run=self.name, version=self.version)
 
@@ -136,23 +136,23 @@ class RecordedRun:
 
 
 def recorded_runs(state: str) -> List[RecordedRun]:
-    """Return every run, the oldest first, by the order in which they were begun and not by the clock."""
+    """Return every run, the oldest first, in the order in which they were begun, not by the clock."""
     return _readable_runs(state, lambda path: True)
 
 
 def interrupted_runs(state: str) -> List[RecordedRun]:
-    """Return the runs that were killed in the middle; not the one that is under way."""
+    """Return the runs that were killed before they ended; not the one in progress."""
     under_way = (lock_holder(state) or {}).get("run")
     return [run for run in _readable_runs(state, _may_be_open) if run.in_progress and run.name != under_way]
 
 
 def next_sequence(state: str) -> int:
-    """Return the number of the next run: one more than any that a journal holds."""
+    """Return the number of the next run: one more than the highest in any journal."""
     return max([0, *_sequences(state).values()]) + 1
 
 
 def _sequences(state: str) -> Dict[str, int]:
-    """Return the number of every run by its name; one without (of 0.1, or damaged) is placed by its name's time."""
+    """Return {run: its number}; one without (of 0.1, or damaged) goes by the time in its name."""
     folder = os.path.join(state, "runs")
     sequences: Dict[str, int] = {}
     latest = 0
@@ -185,7 +185,7 @@ def _by_time(name: str) -> Tuple[str, int]:
 
 
 def _may_be_open(path: str) -> bool:
-    """Return False when the last line of a journal says that the run ended: then there is no need to read all of it."""
+    """Return False if the last line of a journal says that the run ended: then there is no need to read all of it."""
     with open_journal(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
         lines = file.read().splitlines()

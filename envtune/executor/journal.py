@@ -26,13 +26,13 @@ class Journal:
         fsync_directory(directory)
 
     def _reserve_space(self, size: int) -> None:
-        """Reserve disk space for the last records; a disk without it is full before anything has changed."""
+        """Reserve disk space for the last records; if that fails, the disk is full before anything has changed."""
         descriptor = os.open(self._reserve_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
             if error.errno == errno.ENOSPC and os.path.exists(self.path):
-                return  # a run that is continued: what it reserved when it began has to be enough
+                return  # a continued run: what it reserved when it began must be enough
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a file system that cannot reserve space
                 os.unlink(self._reserve_path)
                 raise with_path(error, self.directory) from error
@@ -40,7 +40,7 @@ class Journal:
             os.close(descriptor)
 
     def _end_torn_line(self) -> None:
-        """End the line that a killed run left unfinished, and record its number: it does not count as damage."""
+        """Terminate the line that a killed run left unfinished, and record its number: it does not count as damage."""
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             with open(self.path, "rb") as file:
@@ -48,10 +48,10 @@ class Journal:
             self._write(b"\n" + encode_record({"type": "torn", "line": number}))
 
     def append(self, record: Record, closing: bool = False) -> None:
-        """Write one record and have it on disk before returning.
+        """Write one record and flush it to disk before returning.
 
-        A `closing` record ends something that was begun: it may use the reserved space. Raises JournalError when even
-        that is gone; OSError, with nothing written, when the disk is full for a record that begins something.
+        A `closing` record ends something that was begun: it may use the reserved space. Raises JournalError if even
+        that is used up; OSError, with nothing written, if the disk is full for a record that begins something.
         """
         data = encode_record(record)
         failpoint("before-journal:" + str(record.get("type")))
@@ -75,16 +75,16 @@ class Journal:
             failpoint("journal-written")
             os.fsync(self._descriptor)
         except BaseException:
-            os.ftruncate(self._descriptor, start)  # half a line would spoil the next one
+            os.ftruncate(self._descriptor, start)  # half a line would corrupt the next one
             raise
 
     def release_reserve(self) -> None:
-        """Give the reserved space back to the disk."""
+        """Free the reserved disk space."""
         if os.path.lexists(self._reserve_path):
             os.unlink(self._reserve_path)
 
     def close(self, keep_reserve: bool = False) -> None:
-        """Close the file; the reserve of a run that can be undone is kept, so that a full disk is no obstacle to it."""
+        """Close the file; the reserve of a run that can be undone is kept, so that undo works on a full disk."""
         if not keep_reserve:
             self.release_reserve()
         os.close(self._descriptor)
@@ -101,7 +101,7 @@ def _checksum(record: Record) -> int:
 
 
 def open_journal(path: str) -> IO[bytes]:
-    """Open a journal for reading; OSError for what is no regular file, which could be read for ever."""
+    """Open a journal for reading; OSError for anything but a regular file, which might never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -112,7 +112,7 @@ def open_journal(path: str) -> IO[bytes]:
 def read_journal(path: str) -> Tuple[List[Record], List[int]]:
     """Return the records of a journal, and the numbers of the damaged lines.
 
-    A line that a killed run left unfinished is no damage: what it would have said was not begun.
+    A line that a killed run left unfinished is not damage: what it would have recorded was not begun.
     """
     records: List[Record] = []
     damaged = []
@@ -128,7 +128,7 @@ def read_journal(path: str) -> Tuple[List[Record], List[int]]:
 
 
 def first_record(path: str) -> Record:
-    """Return the first record of a journal; an empty one where it is missing or damaged."""
+    """Return the first record of a journal; an empty one if it is missing or damaged."""
     try:
         with open_journal(path) as file:
             return _decode_record(file.readline())

@@ -1,4 +1,4 @@
-"""Plans as data: which operations there are, what a plan must look like, and whether it still fits the host."""
+"""Plans as data: the operations, the form of a plan, and whether it still fits the host."""
 
 import re
 from typing import Any, Dict, Optional, Type
@@ -26,7 +26,7 @@ def operation_of(wire: Record) -> Operation:
 
 
 def operation_fault(wire: Any) -> Optional[Problem]:
-    """Return which member of an operation is wrong and why; None when it can be carried out."""
+    """Return which member of an operation is wrong and why; None if it can be carried out."""
     if not isinstance(wire, dict) or not isinstance(wire.get("op"), str):
         return Problem("at-member", member="op", fault=Problem("missing"))
     if wire["op"] not in OPERATIONS:
@@ -36,7 +36,7 @@ def operation_fault(wire: Any) -> Optional[Problem]:
 
 
 def plan_fault(plan: Any) -> Optional[Problem]:
-    """Return which member of a plan is wrong and why; None when it can be carried out."""
+    """Return which member of a plan is wrong and why; None if it can be carried out."""
     if not isinstance(plan, dict) or not isinstance(plan.get("changes"), list):
         return Problem("at-member", member="changes", fault=Problem("missing"))
     seen = set()
@@ -67,6 +67,6 @@ def _change_fault(change: Any) -> Optional[Problem]:
 
 
 def require_expected(operation: Operation, current: str) -> None:
-    """Raise RefusedError when what `observe` said is not what the plan expected to find."""
+    """Raise RefusedError if the result of `observe` is not what the plan expected."""
     if operation.planned not in (None, current):
         raise RefusedError("not-as-planned", subject=operation.subject, found=current, planned=operation.planned)

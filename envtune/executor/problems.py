@@ -1,6 +1,6 @@
 """Why something was refused or failed: codes with fields, their English sentences, and the exceptions that carry them.
 
-envtune translates the templates; the executor by itself speaks English.
+envtune translates the templates; the stand-alone executor uses English.
 """
 
 import errno
@@ -119,7 +119,7 @@ TEMPLATES: Dict[str, str] = {
 
 
 class Problem:
-    """A code of TEMPLATES and the values for its template, of which some may be problems themselves."""
+    """A code of TEMPLATES and the values for its template, which may be problems themselves."""
 
     def __init__(self, code: str, **fields: Any) -> None:
         self.code = code
@@ -129,13 +129,13 @@ class Problem:
         return TEMPLATES[self.code].format(**self.fields)
 
     def to_wire(self) -> Record:
-        """Return the problem as plain data, as journals and results hold it."""
+        """Return the problem as plain data, for journals and results."""
         fields = {name: value.to_wire() if isinstance(value, Problem) else value for name, value in self.fields.items()}
         return {"code": self.code, "fields": fields}
 
 
 class ExecutorError(Exception):
-    """Root of what the executor raises on purpose; `problem` says why."""
+    """Base class of what the executor raises on purpose; `problem` says why."""
 
     def __init__(self, code: str, **fields: Any) -> None:
         self.problem = Problem(code, **fields)
@@ -143,7 +143,7 @@ class ExecutorError(Exception):
 
 
 class RefusedError(ExecutorError):
-    """The operation was not begun: what is there is not what the plan expected, or it is not allowed."""
+    """The operation was not begun: the state is not what the plan expected, or it is not allowed."""
 
 
 class FailedError(ExecutorError):
@@ -155,7 +155,7 @@ class LockedError(ExecutorError):
 
 
 class StoppedError(KeyboardInterrupt):
-    """SIGINT, SIGTERM or SIGHUP (`number`): the step in hand is taken back, and no further one is begun."""
+    """SIGINT, SIGTERM or SIGHUP (`number`): the current step is reverted, and no further one is begun."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -163,16 +163,16 @@ class StoppedError(KeyboardInterrupt):
 
 
 class JournalError(ExecutorError):
-    """The journal cannot be written any more: the run stops where it is, and is found as interrupted."""
+    """The journal can no longer be written: the run stops where it is, and will be found as interrupted."""
 
 
 def errno_problem(error: OSError) -> Problem:
-    """Return what the system says, without the path."""
+    """Return the system's error message, without the path."""
     return Problem("errno", name=errno.errorcode.get(error.errno or 0, ""), text=error.strerror or str(error))
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the problem that an exception is about, in one line, with the path where there is one."""
+    """Return the problem of an exception, in one line, with the path if there is one."""
     if isinstance(error, ExecutorError):
         return error.problem
     if isinstance(error, StoppedError) and error.number != signal.SIGINT:
@@ -186,5 +186,5 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def failure(problem: Problem) -> Record:
-    """Return what a result says of a problem: the English sentence, and the same as data."""
+    """Return the members of a result for a problem: the English sentence, and the same as data."""
     return {"error": str(problem), "problems": [problem.to_wire()]}

@@ -1,4 +1,4 @@
-"""Processes, by /proc: who they are, whose children, and which commands a killed run left behind."""
+"""Processes, from /proc: identity, ancestors, and the commands that a killed run left running."""
 
 import os
 from typing import Iterator, List, Optional, Tuple
@@ -7,7 +7,7 @@ RUN_VARIABLE = "ENVTUNE_RUN"  # in the environment of every command: the directo
 
 
 def process_identity(pid: int) -> Optional[Tuple[int, int, str]]:
-    """Return (start in clock ticks since boot, uid, state letter) of a process, None when there is none."""
+    """Return (start in clock ticks since boot, uid, state letter) of a process, None if there is none."""
     try:
         fields = _stat_fields(pid)
         return int(fields[19]), os.stat("/proc/%d" % pid).st_uid, fields[0].decode("ascii")
@@ -26,13 +26,13 @@ def ancestors(pid: int) -> Iterator[int]:
 
 
 def _stat_fields(pid: int) -> List[bytes]:
-    """Return the fields of /proc/<pid>/stat behind the name, the state first."""
+    """Return the fields of /proc/<pid>/stat after the name, the state first."""
     with open("/proc/%d/stat" % pid, "rb") as file:
         return file.read().rpartition(b")")[2].split()
 
 
 def running_commands(directory: str) -> List[int]:
-    """Return the commands of a killed run that still run: their environment names the run's directory."""
+    """Return the commands of a killed run that are still running: their environment names the run's directory."""
     mark = os.fsencode("%s=%s" % (RUN_VARIABLE, directory))
     running = []
     for name in os.listdir("/proc"):

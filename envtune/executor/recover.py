@@ -24,9 +24,9 @@ PATIENCE = 5.0  # seconds for a command of a killed run to end by itself
 
 
 def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, wait: float = 0.0) -> List[Record]:
-    """Finish a killed run: what is done stays, what was begun is ended, what was not begun is done.
+    """Finish a killed run: what is done stays, what was begun is completed, what was not begun is done.
 
-    A run that was killed while it was undone is undone further. Raises ExecutorError or OSError.
+    If the run was killed while it was being undone, undoing continues. Raises ExecutorError or OSError.
     """
     with exclusive_run(state, wait) as lock, SignalHandlers() as signals:
         recorded = _continuable_run(state, name, lock)
@@ -54,7 +54,7 @@ def resume_run(state: str, name: str, on_event: Optional[EventCallback] = None, 
 
 
 def _revert_unfinished(run: Run, recorded: RecordedRun, change: str) -> Tuple[Dict[int, Record], Optional[Record]]:
-    """Revert what was only begun of a change: (the steps that are done, the change's result if that fails)."""
+    """Revert the unfinished steps of a change: (the steps that are done, the change's result if reverting fails)."""
     done = {}
     for key in recorded.open_steps(change):
         step = recorded.steps[key]
@@ -79,8 +79,8 @@ def undo_run(
 ) -> List[Record]:
     """Undo a run, or one change of it, the latest step first. Return one result per step.
 
-    A step is refused where others changed its subject since; with `force` what is there now is kept in the run's
-    directory first (`copy` in the result). Raises ExecutorError or OSError.
+    A step is refused if others changed its subject since; with `force` the current state is first kept in the run's
+    directory (`copy` in the result). Raises ExecutorError or OSError.
     """
     with exclusive_run(state, wait) as lock, SignalHandlers() as signals:
         recorded = _continuable_run(state, name, lock)
@@ -102,7 +102,7 @@ def _undo(run: Run, recorded: RecordedRun, change: Optional[str], force: bool) -
     if recorded.damaged and change is None:
         problem = Problem("damaged-lines-not-undone", journal=recorded.path, lines=recorded.damaged)
         results.append(dict(failure(problem), change="", number=-1, status="failed"))
-    for step in recorded.steps.values():  # directories that an earlier undo of one change had to leave
+    for step in recorded.steps.values():  # directories that an earlier undo of a single change had to leave
         if step.get("operation", {}).get("op") == "file":
             with contextlib.suppress(ExecutorError, OSError):
                 FileOperation(step["operation"]).clean_up(step["kept"])
@@ -122,10 +122,10 @@ def _log_undo(run: Run, recorded: RecordedRun, results: List[Record]) -> None:
 
 
 def preview_undo(recorded: RecordedRun, change: Optional[str] = None) -> List[Record]:
-    """Return what undoing a run, or one change of it, would come to, one row per step. Reads only.
+    """Return what undoing a run, or one change of it, would do, one row per step. Reads only.
 
-    `status` is undone (nothing to do), ready, or refused where others changed the subject since. To tell, commands of
-    the journal are run: raises RefusedError for one that others could have written.
+    `status` is undone (nothing to do), ready, or refused if others changed the subject since. To determine it, commands
+    from the journal are run: raises RefusedError for a journal that others could have written.
     """
     require_private_state(recorded.state)
     recorded.require_own_version()
@@ -158,13 +158,13 @@ def prune_runs(state: str, names: List[str]) -> List[str]:
     with exclusive_run(state, 0.0), SignalHandlers() as signals:
         folder = os.path.join(state, "runs")
         for name in os.listdir(folder):
-            if name.startswith(_PRUNED):  # of a prune that was killed
+            if name.startswith(_PRUNED):  # left by a prune that was killed
                 shutil.rmtree(os.path.join(folder, name))
         for name in names:
             recorded = RecordedRun(state, name)
             if signals.number or recorded.in_progress or recorded.version:
                 continue
-            hidden = os.path.join(folder, _PRUNED + name)  # at once: half a run must not be found as one
+            hidden = os.path.join(folder, _PRUNED + name)  # atomic: half a run must not be found as a run
             os.rename(recorded.directory, hidden)
             shutil.rmtree(hidden)
             removed.append(name)
@@ -172,7 +172,7 @@ def prune_runs(state: str, names: List[str]) -> List[str]:
 
 
 def _continuable_run(state: str, name: str, lock: Lock) -> RecordedRun:
-    """Return the run once none of its commands runs any more, and note it in the lock."""
+    """Return the run once none of its commands is running any more, and note it in the lock."""
     recorded = RecordedRun(state, name)
     recorded.require_own_version()
     deadline = time.monotonic() + PATIENCE

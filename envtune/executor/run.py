@@ -1,4 +1,4 @@
-"""Carry out a plan, change by change, each with its operations written ahead in the journal."""
+"""Carry out a plan, change by change, each operation logged ahead in the journal."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from .system.system_log import log_change
 
 
 class Run:
-    """One journalled run. `on_event(kind, record)` gets what happens, for progress; `signals` may end it early."""
+    """One journalled run. `on_event(kind, record)` is called for progress; `signals` may end it early."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Run:
         self._notify(kind, record)
 
     def end(self, kind: str, results: List[Record]) -> None:
-        """Journal the last record, with what became of everything, and which signal asked to end early."""
+        """Journal the last record, with all results and the signal that asked to end early."""
         signal = {"signal": self.signals.number} if self.signals.number else {}
         self.signals.reported = bool(signal)
         self.record(kind, closing=True, results=results, **signal)
@@ -59,12 +59,12 @@ class Run:
             try:
                 self._on_event(kind, record)
             except OSError:
-                self._on_event = None  # nobody listens any more; that is no reason to stop
+                self._on_event = None  # the listener is gone; that is no reason to stop
 
     def apply(self, change: Record, done: Optional[Dict[int, Record]] = None) -> Record:
-        """Do all operations of one change, or none: one that fails reverts its predecessors. Return the result.
+        """Do all operations of one change, or none: if one fails, the earlier ones are reverted. Return the result.
 
-        `done` holds the steps that a killed run had finished already.
+        `done` contains the steps that a killed run had already finished.
         """
         steps: Dict[int, Record] = dict(done or {})
         result: Record = {"change": change["id"], "status": "done", "error": None}
@@ -85,7 +85,7 @@ class Run:
         return result
 
     def apply_all(self, pending: List[Tuple[Record, Dict[int, Record]]]) -> List[Record]:
-        """Apply changes, each with the steps of it that are done; after a signal no further one is begun."""
+        """Apply changes, each with its steps that are already done; after a signal no further one is begun."""
         results: List[Record] = []
         for change, done in pending:
             if self.signals.number:
@@ -131,7 +131,7 @@ class Run:
         steps[number].update(state="done", **more)
 
     def revert_step(self, key: StepKey, step: Record, force: bool = False) -> Record:
-        """Undo one step; refused where others changed its subject since, unless `force`, which keeps a copy."""
+        """Undo one step; refused if others changed its subject since, unless `force`, which keeps a copy."""
         result: Record = {"change": key[0], "number": key[1], "status": "undone", "error": None}
         if "operation" not in step:
             return dict(result, status="failed", **failure(Problem("intent-damaged")))
@@ -153,7 +153,7 @@ class Run:
         return result
 
     def _record_failed_revert(self, key: StepKey, step: Record, error: Exception, result: Record) -> None:
-        """Journal why a step could not be undone, and what a package manager that failed has left."""
+        """Journal why a step could not be undone, and what a failed package manager has left."""
         problems = [problem_of(error)]
         if problems[0].code != "packages-unfinished":
             try:
@@ -168,7 +168,7 @@ class Run:
         self.record("stuck", closing=True, change=key[0], number=key[1], **reason)
 
     def _copy_foreign(self, operation: Operation, key: StepKey, step: Record, force: bool, result: Record) -> None:
-        """Keep a copy of what others wrote, and say where; without `force` refuse."""
+        """Keep a copy of what others wrote, and return its name; refuse without `force`."""
         foreign = operation.changed_by_others(step["kept"], step)
         if not foreign:
             return
@@ -187,7 +187,7 @@ def _add_problems(result: Record, error: str, problems: List[Record]) -> None:
 
 
 def _upgraded(step: Record) -> Record:
-    """Return as `upgraded` the packages that a step gave other versions, which no undo takes back; nothing for none."""
+    """Return as `upgraded` the packages whose version a step changed, which undo cannot revert; empty if none."""
     upgraded = step.get("upgraded")
     if upgraded is None and step.get("packages") is not None:  # it failed before it was journalled
         after = package_database(step["operation"])
@@ -211,8 +211,8 @@ def apply_plan(
 ) -> Tuple[str, List[Record]]:
     """Carry out every change of `plan`: (run name, one result per change).
 
-    Ctrl-C, SIGTERM and SIGHUP revert the change in hand and begin no further one. Raises RefusedError (the plan is
-    malformed, or an earlier run was interrupted), LockedError after `wait` seconds, JournalError, OSError when there is
+    Ctrl-C, SIGTERM and SIGHUP revert the current change, and no further one is begun. Raises RefusedError (the plan is
+    malformed, or an earlier run was interrupted), LockedError after `wait` seconds, JournalError, OSError if there is
     no room for a journal.
     """
     fault = plan_fault(plan)
@@ -235,9 +235,9 @@ def apply_plan(
 
 
 def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
-    """Journal what the checks said of the changes after a run, which has ended: {change: end state}.
+    """Journal the outcome of the checks for the changes of a finished run: {change: end state}.
 
-    Raises LockedError where another run has begun meanwhile, JournalError, OSError.
+    Raises LockedError if another run has begun meanwhile, JournalError, OSError.
     """
     with exclusive_run(state, 0.0), SignalHandlers() as signals:
         if RecordedRun(state, name).in_progress:
@@ -248,9 +248,9 @@ def record_verified(state: str, name: str, states: Dict[str, str]) -> None:
 
 
 def _remove_unbegun(state: str) -> None:
-    """Remove what a run left that was killed before the first record of its journal: it has changed nothing.
+    """Remove the remains of a run killed before the first record of its journal: it has changed nothing.
 
-    Where anything lies beside the journal, an original that was saved for instance, nothing is removed.
+    If there is anything besides the journal, such as a saved original, nothing is removed.
     """
     for entry in os.scandir(os.path.join(state, "runs")):
         if not entry.is_dir(follow_symlinks=False) or not set(os.listdir(entry.path)) <= {JOURNAL, RESERVE}:

@@ -1,4 +1,4 @@
-"""The directory of one run: the originals it keeps, and where the output of its commands goes."""
+"""The directory of one run: the originals it keeps, and the output of its commands."""
 
 import os
 from typing import IO, Any, Callable, Optional
@@ -9,24 +9,24 @@ from .problems import FailedError, errno_problem
 
 
 class RunDirectory:
-    """runs/<run>, when it is begun or continued; `on_output` gets every line that a command prints while it runs.
+    """runs/<run> of a run that is begun or continued; `on_output` is called with every line that a command prints.
 
-    `redact` takes secrets out of a line before it is kept or passed on; who imports the executor may replace it.
+    `redact` removes secrets from a line before it is kept or passed on; importers of the executor may replace it.
     """
 
     redact: Callable[[str], str] = staticmethod(str)
 
     def __init__(self, path: str, on_output: Optional[Callable[[str], None]] = None) -> None:
         self.path = path
-        remove_tree(os.path.join(path, "work"))  # of a run that was killed while it prepared
+        remove_tree(os.path.join(path, "work"))  # of a run that was killed during preparation
         self.on_output = on_output
 
     def save(self, data: bytes) -> str:
-        """Keep bytes, on disk before this returns; the name to `open` them by."""
+        """Keep bytes, flushed to disk before this returns; return the name to `open` them by."""
         return self.save_from(lambda file: file.write(data))
 
     def save_from(self, write: Callable[[IO[bytes]], Any]) -> str:
-        """Keep what `write` writes to a file; nothing is left of it when that fails."""
+        """Keep what `write` writes to a file; nothing is left of it on failure."""
         numbers = [int(n[:-5]) for n in os.listdir(self.path) if n.endswith(".orig") and n[:-5].isdecimal()]
         name = "%04d.orig" % (max(numbers + [0]) + 1)
         path = os.path.join(self.path, name)
@@ -44,7 +44,7 @@ class RunDirectory:
 
     @staticmethod
     def write_private(path: str, write: Callable[[IO[bytes]], Any]) -> None:
-        """Write a new file that only this user can read, on disk before this returns."""
+        """Write a new file readable only by this user, flushed to disk before this returns."""
         with open(path, "xb", opener=private_opener) as file:
             write(file)
             file.flush()
@@ -55,12 +55,12 @@ class RunDirectory:
         return open(os.path.join(self.path, os.path.basename(name)), "rb")
 
     def output_size(self) -> int:
-        """Return how many bytes commands of this run have printed."""
+        """Return how many bytes the commands of this run have printed."""
         path = os.path.join(self.path, "output.log")
         return os.path.getsize(path) if os.path.exists(path) else 0
 
     def output_since(self, start: int) -> str:
-        """Return what commands have printed since there were `start` bytes."""
+        """Return the output of commands from byte `start` on."""
         if self.output_size() <= start:
             return ""
         with self.open("output.log") as file:

@@ -28,7 +28,7 @@ def state_directory() -> str:
 
 
 def ensure_state_directory(state: str) -> None:
-    """Make the state directory if it is missing. Raises RefusedError as `require_private_state` does, OSError."""
+    """Create the state directory if it is missing. Raises RefusedError as `require_private_state` does, OSError."""
     as_root = os.geteuid() == 0
     if as_root:
         _require_directory_of_root(os.path.dirname(state))
@@ -40,9 +40,9 @@ def ensure_state_directory(state: str) -> None:
 
 
 def require_private_state(state: str) -> None:
-    """Refuse a state directory that others could write: undo runs and writes what its journals say.
+    """Refuse a state directory that others can write: undo executes what its journals contain.
 
-    Raises RefusedError, OSError where there is none.
+    Raises RefusedError; OSError if there is none.
     """
     if os.geteuid() == 0:
         _require_directory_of_root(os.path.dirname(state))
@@ -55,7 +55,7 @@ def require_private_state(state: str) -> None:
 
 
 def _require_directory_of_root(path: str) -> None:
-    """Refuse a parent that others can write: they could rename root's state and put another one in its place."""
+    """Refuse a parent that others can write: they could rename root's state and substitute another one."""
     try:
         with open_directory(path) as directory:
             others = directory.owner is not None
@@ -90,13 +90,13 @@ class Lock:
         self.release()
 
     def describe(self, run: str) -> None:
-        """Write down who holds the lock."""
+        """Record who holds the lock."""
         text = "pid %d, since %s%s\n" % (os.getpid(), utc_now(), ", run " + run if run else "")
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode("ascii"), 0)
 
     def release(self) -> None:
-        """Let the next run in."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
@@ -111,7 +111,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _read_holder(descriptor: int) -> Dict[str, str]:
-    """Return `pid`, `since` and, once that is known, `run` of the holder; nothing while it has just begun."""
+    """Return `pid`, `since` and, once known, `run` of the holder; empty if it has only just begun."""
     text = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
     found = re.match("pid (?P<pid>[0-9]+), since (?P<since>[^,]+)(, run (?P<run>.+))?$", text)
     return {name: value for name, value in found.groupdict().items() if value} if found else {}
@@ -126,7 +126,7 @@ def _holder_problem(holder: Dict[str, str]) -> Problem:
 
 
 def lock_holder(state: str) -> Optional[Dict[str, str]]:
-    """Return who holds the lock now, as `pid`, `since` and `run` (empty while it has just begun); None for nobody."""
+    """Return who holds the lock now, as `pid`, `since` and `run` (empty while it has just begun); None if free."""
     try:
         descriptor = os.open(os.path.join(state, "lock"), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the members of a plan may hold: predicates on plain data."""
+"""What the members of a plan may contain: predicates on plain data."""
 
 import base64
 import json
@@ -55,7 +55,7 @@ def is_mode(value: Any) -> bool:
 
 
 def is_pid(value: Any) -> bool:
-    """Return whether the value is the number of a process, and not of the first."""
+    """Return whether the value is a process id other than 1."""
     return is_count(value) and value > 1
 
 
@@ -104,7 +104,7 @@ class Members:
         return isinstance(value, dict) and self.fault(value) is None
 
     def fault(self, mapping: Record) -> Optional[Problem]:
-        """Return which member is wrong and why; None when all are right."""
+        """Return which member is wrong and why; None if all are right."""
         for name in self.required:
             if name not in mapping:
                 return Problem("at-member", member=name, fault=Problem("missing"))

@@ -1,9 +1,9 @@
-"""Packet filters, evaluated without a packet: which connections a host's rules let in, and which rule decides.
+"""Packet filters, evaluated without a packet: which connections a host's rules admit, and which rule decides.
 
 The package is self-contained: texts of rule sets in, verdicts out; it starts no command and reads no file. `parse`
 reads what nft and iptables list. `reachability` follows new TCP connections, all ports and all peers at once, through
-every table as the kernel would. Where a rule asks for what cannot be known (a rate, the time, a set that packets
-fill), the verdict is `unknown` instead of a guess.
+every table as the kernel would. If a rule depends on what cannot be known (a rate, the time, a set filled by packets),
+the verdict is `unknown` instead of a guess.
 
 >>> from envtune.firewall import Connections, parse, reachability
 >>> from envtune.intervals import address_text, network_range, port_text
@@ -54,7 +54,7 @@ def parse(command: str, text: str, family: int) -> list[Table]:
     """Return the tables that a packet of IPv4 (4) or IPv6 (6) passes, from the output of a command.
 
     `command` is `nft -j list ruleset`, `nft list ruleset`, `iptables-save` (and its kin: ip6tables, -nft, -legacy) or
-    `iptables -S`, which lists the filter table only. Raises ListingError when the text is not whole.
+    `iptables -S`, which lists the filter table only. Raises ListingError if the text is incomplete.
     """
     if command.startswith("nft -j"):
         from envtune.firewall.nft.json import parse_json as parser

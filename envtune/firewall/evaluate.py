@@ -1,9 +1,9 @@
-"""The way of a new connection through a rule set: the kernel's semantics, for all peers and ports at once.
+"""The path of a new connection through a rule set: the kernel's semantics, for all peers and ports at once.
 
-A connection works when its three kinds of packet get through: the first one in, our answer out, and those that follow
-in. Every base chain of every table on the way has a say: `drop` is final, `accept` ends only that base chain. A rule
-that cannot be followed does not end the evaluation: the connections it may concern go on as uncertain, and that counts
-only where the other answer would have changed the outcome. Source: nft(8), iptables-extensions(8), netfilter's hooks.
+A connection works if its three kinds of packet get through: the first one in, our reply out, and the following ones in.
+Every base chain of every table on the path takes part: `drop` is final, `accept` ends only that base chain. A rule that
+cannot be evaluated does not stop the evaluation: the connections it may affect continue as uncertain, which matters
+only if the other answer would have changed the outcome. Source: nft(8), iptables-extensions(8), netfilter's hooks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from envtune.intervals import Intervals
 
 CONNTRACK = -200  # the priority at which connection tracking sees a packet (NF_IP_PRI_CONNTRACK)
 DEPTH = 64  # nested jumps; nftables allows 16
-STEPS = 1_000_000  # rules looked at before a rule set is called too large
+STEPS = 1_000_000  # rules evaluated before a rule set is considered too large
 SYN, SYN_ACK, ACK = frozenset({"syn"}), frozenset({"syn", "ack"}), frozenset({"ack"})
 OPEN, CLOSED, UNKNOWN = "open", "closed", "unknown"  # verdicts
 
 
 class TooLargeError(Exception):
-    """The evaluation looked at more rules than it may."""
+    """The evaluation exceeded its limit of rules."""
 
 
 class Connections(NamedTuple):
@@ -33,20 +33,20 @@ class Connections(NamedTuple):
     ports: Intervals
     sources: Intervals
     family: int  # of IP: 4 or 6
-    interface: Optional[str] = None  # by which they come in; None: not known, any but loopback
-    destinations: Optional[Intervals] = None  # addresses of this host they are for; None: not known, any
+    interface: Optional[str] = None  # by which they arrive; None: unknown, any but loopback
+    destinations: Optional[Intervals] = None  # addresses of this host they are sent to; None: unknown, any
 
 
 class Outcome(NamedTuple):
-    """What becomes of a part of the connections: `verdict` open, closed or unknown, and the rule that decides."""
+    """The outcome for a part of the connections: `verdict` open, closed or unknown, and the rule that decides."""
 
     verdict: str
     part: Region
-    rule: Optional[Rule] = None  # None: no rule had a say
+    rule: Optional[Rule] = None  # None: no rule applied
 
 
 class PacketSet(NamedTuple):
-    """Packets that met the same rules so far. `accept` and `drop` are rules that may have ended their way."""
+    """Packets that matched the same rules so far. `accept` and `drop` are rules that may have ended their path."""
 
     part: Region
     packet: Packet
@@ -65,9 +65,9 @@ INWARD, OUTWARD = ("ingress", "prerouting", "input"), ("output", "postrouting", 
 
 
 def reachability(tables: Sequence[Table], connections: Connections) -> list[Outcome]:
-    """Return what the rule sets do to the connections, cut into parts: no connection is in two, none is left out.
+    """Return what the rule sets do to the connections, as disjoint parts that cover all of them.
 
-    Raises TooLargeError when there are more ways through the rules than can be followed.
+    Raises TooLargeError if there are more paths through the rules than can be evaluated.
     """
     everything = regions.product(connections.ports, connections.sources)
     packet = Packet(everything, connections.family, connections.interface, connections.destinations)
@@ -83,7 +83,7 @@ def reachability(tables: Sequence[Table], connections: Connections) -> list[Outc
 
 
 def _worst(before: list[Outcome], after: list[Outcome]) -> list[Outcome]:
-    """Return the outcomes of connections that need both: closed wins over unknown, unknown over open."""
+    """Return the outcomes of connections that require both: closed wins over unknown, unknown over open."""
     combined = [outcome for outcome in before if outcome.verdict == CLOSED]
     for one in before:
         if one.verdict == CLOSED:
@@ -97,16 +97,16 @@ def _worst(before: list[Outcome], after: list[Outcome]) -> list[Outcome]:
 
 
 class _Flow:
-    """Where the packets of a chain are."""
+    """The packets in a chain, by how far they have come."""
 
     def __init__(self, going: list[tuple[PacketSet, Optional[Rule]]]) -> None:
-        self.ended: list[_End] = []  # their way through the base chain is over
+        self.ended: list[_End] = []  # their path through the base chain has ended
         self.through: list[PacketSet] = []  # at the end of this chain
-        self.going = going  # at the next rule; with the rule that makes it uncertain that they get there
+        self.going = going  # at the next rule; with the rule that makes reaching it uncertain
 
 
 class _Evaluation:
-    """One packet's way through all base chains of a rule set."""
+    """One packet's path through all base chains of a rule set."""
 
     def __init__(self, tables: Sequence[Table], packet: Packet, hooks: Sequence[str], nat: bool = False) -> None:
         self.packet = packet
@@ -153,7 +153,7 @@ class _Evaluation:
         return packets._replace(packet=packets.packet._replace(state=state), accept=None, admitted_by=rule)
 
     def _chain(self, chain: Chain, entered: Sequence[PacketSet], cause: Optional[Rule]) -> _Flow:
-        """Take packets through a chain. `cause` is a rule that may or may not have led here: then no end is certain."""
+        """Take packets through a chain. `cause` is a rule that possibly jumped here: then no verdict is certain."""
         flow = _Flow([(packets, cause) for packets in entered])
         self.path.append(chain.name)
         for rule in chain.rules:
@@ -191,7 +191,7 @@ class _Evaluation:
         return packets._replace(packet=after if certain else _merge_unknown(before, after))
 
     def _apply(self, rule: Rule, packets: PacketSet, flow: _Flow) -> None:
-        """Do to the packets what the rule says."""
+        """Apply the rule's action to the packets."""
         packets = self._changed(packets, rule, certain=True)
         if rule.action in (Action.ACCEPT, Action.DROP):
             flow.ended.append(_end(rule.action, packets, rule))
@@ -212,7 +212,7 @@ class _Evaluation:
             flow.going.append((_uncertain(packets, rule), None))
 
     def _may_apply(self, rule: Rule, packets: PacketSet, uncertain_by: Optional[Rule], flow: _Flow) -> None:
-        """Let the packets go on as uncertain: the rule may apply to them, or may not even be reached."""
+        """Let the packets continue as uncertain: the rule may apply to them, or may not even be reached."""
         cause = uncertain_by or rule
         packets = self._changed(packets, rule, certain=False)
         if rule.action == Action.ACCEPT:
@@ -229,7 +229,7 @@ class _Evaluation:
         flow.going.append((packets, cause if rule.action == Action.RETURN else uncertain_by))
 
     def _calls(self, rule: Rule) -> bool:
-        """Return whether the rule leads to a chain that is there and not being evaluated (the kernel refuses loops)."""
+        """Return whether the rule jumps to an existing chain that is not being evaluated (the kernel refuses loops)."""
         if rule.action not in (Action.JUMP, Action.GOTO) or len(self.path) >= DEPTH:
             return False
         return rule.target in self.chains and rule.target not in self.path
@@ -246,7 +246,7 @@ def _seen_at(packet: Packet, base: BaseChain) -> Packet:
 
 
 def _split(rule: Rule, packets: PacketSet) -> tuple[Optional[PacketSet], Optional[PacketSet], Optional[PacketSet]]:
-    """Return the packets that certainly meet the rule's conditions, those that possibly do, and the others."""
+    """Return the packets that certainly match the rule's conditions, those that possibly do, and the others."""
     everything = packets.packet.connections
     certain = possible = packets.part
     for condition in rule.conditions:
@@ -271,7 +271,7 @@ def _part(packets: PacketSet, part: Region) -> Optional[PacketSet]:
 
 
 def _end(action: str, packets: PacketSet, rule: Rule) -> _End:
-    """Return the end of a base chain: a drop after what may have been an accept is itself uncertain."""
+    """Return the verdict at the end of a base chain: a drop after a possible accept is itself uncertain."""
     if action == Action.DROP and packets.accept is not None:
         return _End(Action.ACCEPT, packets._replace(drop=packets.drop or packets.accept), rule)
     return _End(action, packets, rule)
@@ -282,12 +282,12 @@ def _is_policy(rule: Rule) -> bool:
 
 
 def _uncertain(packets: PacketSet, rule: Rule) -> PacketSet:
-    """Return the packets after an action that may have been any."""
+    """Return the packets after an unknown action."""
     return packets._replace(accept=packets.accept or rule, drop=packets.drop or rule)
 
 
 def _merge_unknown(before: Packet, after: Packet) -> Packet:
-    """Return what is known when a change may or may not have happened."""
+    """Return what is known if a change may or may not have happened."""
     return before._replace(
         mark=before.mark if before.mark == after.mark else None,
         connection_mark=before.connection_mark if before.connection_mark == after.connection_mark else None,
@@ -296,7 +296,7 @@ def _merge_unknown(before: Packet, after: Packet) -> Packet:
 
 
 def _opaque_family(packets: PacketSet, table: Table, base: BaseChain) -> PacketSet:
-    """Return the packets after a family whose packets are not modelled: unchanged unless something in it can drop."""
+    """Return the packets after a family that is not modelled: unchanged unless something in it can drop."""
     if base.policy == Action.DROP:
         return packets._replace(drop=packets.drop or Rule("policy drop", base.where))
     for chain in table.chains.values():

@@ -1,9 +1,9 @@
-"""What a firewall rule may ask of a packet, answered for a whole set of connections at once.
+"""The conditions of firewall rules, evaluated for a whole set of connections at once.
 
-A `Condition` answers with two regions: the connections it certainly matches, and those it possibly matches. Both are
-exact when the rule asks for what is known (our port, the peer's address, TCP, the state of a new connection, the
-interface); where a rule asks for what cannot be known (a rate, the time, a byte of the payload), nothing is certain and
-everything is possible.
+A `Condition` returns two regions: the connections it certainly matches, and those it possibly matches. Both are exact
+if the rule tests what is known (our port, the peer's address, TCP, the state of a new connection, the interface); if a
+rule tests what cannot be known (a rate, the time, a byte of the payload), nothing is certain and everything is
+possible.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Packet(NamedTuple):
 
     connections: Region  # our ports x the peers' addresses
     family: int  # 4 or 6
-    interface: Optional[str] = None  # the peers come by; None: any but loopback
+    interface: Optional[str] = None  # by which the peers arrive; None: any but loopback
     local_addresses: Optional[Intervals] = None  # addresses of this host the peers may use; None: any
     reply: bool = False  # from us to the peer: our port is the source port
     flags: frozenset[str] = frozenset()  # of the TCP header
     state: Optional[str] = "new"  # new | established | invalid | untracked; None: not known
-    mark: Optional[int] = 0  # None: some rule has set it to something that is not followed
+    mark: Optional[int] = 0  # None: some rule has set it to a value that is not tracked
     connection_mark: Optional[int] = 0
 
     def all(self) -> Match:
@@ -72,7 +72,7 @@ def negate(condition: Condition) -> Condition:
 
 
 def negate_if(negated: bool, condition: Condition) -> Condition:
-    """Match what `condition` does, or its contrary when `negated`."""
+    """Match what `condition` does, or the opposite if `negated`."""
     return negate(condition) if negated else condition
 
 
@@ -105,7 +105,7 @@ def any_of(conditions: Sequence[Condition]) -> Condition:
 
 
 def _intersection(left: Region, right: Region, packet: Packet) -> Region:
-    """Return what is in both, in no time where one is everything."""
+    """Return the intersection, without work if one is everything."""
     if right is packet.connections:
         return left
     return right if left is packet.connections else regions.intersection(left, right)
@@ -122,7 +122,7 @@ def never(packet: Packet) -> Match:
 
 
 def unknown(packet: Packet) -> Match:
-    """Match perhaps: the rule asks for something that cannot be known."""
+    """Match possibly: the rule tests something that cannot be known."""
     return packet.unknown()
 
 
@@ -185,7 +185,7 @@ def ip_version(versions: Iterable[int]) -> Condition:
 
 
 def interface(side: str, names: Iterable[str], wildcard: str = "*") -> Condition:
-    """Match the interface a packet came `in` by or goes `out` by; a name may end in the wildcard."""
+    """Match the interface by which a packet comes `in` or goes `out`; a name may end in the wildcard."""
     patterns = tuple(names)
 
     def match(packet: Packet) -> Match:
@@ -220,13 +220,13 @@ def protocol(values: Iterable[Any]) -> Condition:
 
 
 def flags(mask: Iterable[str], value: Iterable[str]) -> Condition:
-    """Match when of the flags in `mask` exactly those in `value` are set."""
+    """Match if, of the flags in `mask`, exactly those in `value` are set."""
     watched, wanted = frozenset(mask), frozenset(value)
     return lambda packet: packet.of(packet.flags & watched == wanted)
 
 
 def any_flag(values: Iterable[str]) -> Condition:
-    """Match when at least one of these flags is set."""
+    """Match if at least one of these flags is set."""
     wanted = frozenset(values)
     return lambda packet: packet.of(bool(packet.flags & wanted))
 
@@ -238,7 +238,7 @@ def state(values: Iterable[str]) -> Condition:
 
 
 def reply_direction(wanted: bool) -> Condition:
-    """Match whether the packet is from the answering side of the connection, which is ours."""
+    """Match whether the packet is from the replying side of the connection, which is ours."""
     return lambda packet: packet.of(packet.reply is wanted)
 
 

@@ -1,4 +1,4 @@
-"""A rule set as data, whoever wrote it: tables of chains of rules, and the chains the kernel itself calls."""
+"""A rule set as data, whichever tool wrote it: tables of chains of rules, and the chains called by the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envtune.firewall.match import Condition, Packet
 
 
 class Action:
-    """What a rule does to a packet that meets its conditions."""
+    """What a rule does to a packet that matches its conditions."""
 
     ACCEPT = "accept"  # ends this base chain
     DROP = "drop"  # final; reject too
@@ -16,28 +16,28 @@ class Action:
     JUMP = "jump"
     GOTO = "goto"
     CONTINUE = "continue"  # counts, logs, marks
-    DIVERTED = "diverted"  # redirected, or handed to a program: whether a connection works is not for the rules to say
-    UNKNOWN = "unknown"  # not followed
+    DIVERTED = "diverted"  # redirected, or passed to a program: the rules do not decide whether a connection works
+    UNKNOWN = "unknown"  # not modelled
 
 
 class ListingError(ValueError):
-    """The text is not a whole listing of rules as the command writes it."""
+    """The text is not a complete listing of rules in the command's format."""
 
 
 class Rule(NamedTuple):
-    """One rule: when all conditions hold, the action. `text` is the rule as a person would type it."""
+    """One rule: if all conditions hold, the action. `text` is the rule as a person would type it."""
 
     text: str
     where: str  # "inet filter input": family, table, chain
     conditions: tuple[Condition, ...] = ()
     action: str = Action.CONTINUE
     target: str = ""  # of jump and goto
-    changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can ask for: mark, notrack
-    handle: int = 0  # nftables' number of the rule; 0 where the listing does not show it
+    changes: Optional[Callable[[Packet], Packet]] = None  # what later rules can test: mark, notrack
+    handle: int = 0  # nftables' number of the rule; 0 if the listing does not show it
 
 
 class Chain:
-    """A chain; `load` compiles its rules when a packet first gets here."""
+    """A chain; `load` compiles its rules when a packet first reaches it."""
 
     def __init__(self, name: str, load: Callable[[], Sequence[Rule]]) -> None:
         self.name = name
@@ -46,7 +46,7 @@ class Chain:
 
     @property
     def rules(self) -> Sequence[Rule]:
-        """The rules in their order."""
+        """The rules in order."""
         if self._rules is None:
             self._rules = tuple(self._load())
         return self._rules
@@ -61,7 +61,7 @@ class BaseChain(NamedTuple):
     policy: str  # accept | drop
     where: str
     nat: bool = False  # sees only the first packet of a connection
-    opaque: bool = False  # of a family or hook that sees other packets than ours: arp, bridge, netdev, ingress
+    opaque: bool = False  # of a family or hook for packets that are not modelled: arp, bridge, netdev, ingress
 
 
 class Table:
@@ -72,8 +72,8 @@ class Table:
         self.name = name
         self.chains: dict[str, Chain] = {}
         self.bases: list[BaseChain] = []
-        self.foreign = False  # nftables shows it, iptables wrote it, in words only iptables knows
-        self.source = ""  # the command whose output this is; the caller's to set
+        self.foreign = False  # shown by nft, but written by iptables in terms only iptables understands
+        self.source = ""  # the command whose output this is; set by the caller
 
 
 _BUILT_IN = frozenset({"filter", "nat", "mangle", "raw", "security"})
@@ -91,5 +91,5 @@ def owner_of(table: Table) -> str:
 
 
 def _is_upper(table: Table) -> bool:
-    """Return whether the base chains are called INPUT, OUTPUT, ... as iptables on nftables does; nft's users do not."""
+    """Return whether the base chains are named INPUT, OUTPUT, ... as by iptables-nft; users of nft choose others."""
     return bool(table.bases) and all(base.chain.name.isupper() for base in table.bases)

@@ -1,7 +1,7 @@
-"""Sets of connections, exact: which of a host's ports, reached from which source addresses.
+"""Exact sets of connections: which of a host's ports are reached from which source addresses.
 
-A `Region` is a set of points (port, address): rows of a port interval and the addresses that go with it, the port
-intervals sorted and disjoint. Rules cut regions apart; a verdict on a region is one on every connection in it.
+A `Region` is a set of points (port, address): rows of a port interval and its addresses, the port intervals sorted and
+disjoint. Rules split regions; a verdict on a region applies to every connection in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def product(ports: Intervals, addresses: Intervals) -> Region:
 
 
 def union(*parts: Region) -> Region:
-    """Return what is in any of the regions."""
+    """Return the union of the regions."""
     if sum(map(bool, parts)) <= 1:
         return next(filter(None, parts), ())
     rows = [row for part in parts for row in part]
@@ -35,7 +35,7 @@ def union(*parts: Region) -> Region:
 
 
 def intersection(left: Region, right: Region) -> Region:
-    """Return what is in both regions."""
+    """Return the intersection of both regions."""
     shared: list[Row] = []
     for low, high, addresses in left:
         for first, last, others in right:
@@ -47,7 +47,7 @@ def intersection(left: Region, right: Region) -> Region:
 
 
 def difference(left: Region, right: Region) -> Region:
-    """Return what is in `left` and not in `right`."""
+    """Return what is in `left` but not in `right`."""
     remaining: list[Row] = []
     for low, high, addresses in left:
         at = low

@@ -1,1 +1,1 @@
-"""Findings to a plan, consent, the executor, and the same checks again."""
+"""From findings to a plan, consent, the executor, and a second run of the same checks."""

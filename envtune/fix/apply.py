@@ -1,4 +1,4 @@
-"""Carries a plan out: consent, the executor, the same checks again."""
+"""Carry out a plan: consent, the executor, the same checks again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from envtune.resources.processes.running import find_running
 
 
 class FixOutcome(NamedTuple):
-    """What an applied fix came to: the findings afterwards, what was written or withheld, and how each change ended."""
+    """The result of an applied fix: the findings afterwards, what was written or withheld, how each change ended."""
 
     judged: tuple[JudgedFinding, ...]
     result: ApplyResult
@@ -45,9 +45,9 @@ class FixOutcome(NamedTuple):
         return tuple(row.finding for row in self.judged)
 
     def exit_code(self, floor: Optional[Severity]) -> int:
-        """Return 0 when everything relevant is good, 1 when something is wrong, 3 when something is unknown.
+        """Return 0 if everything relevant is good, 1 if something is wrong, 3 if something is unknown.
 
-        After a signal 128 and its number, as a shell has it.
+        After a signal 128 plus its number, as in a shell.
         """
         if self.result.signal:
             return 128 + self.result.signal
@@ -55,7 +55,7 @@ class FixOutcome(NamedTuple):
 
 
 def is_root() -> bool:
-    """Return whether what needs root may be tried."""
+    """Return whether changes that need root may be tried."""
     return os.geteuid() == 0
 
 
@@ -68,11 +68,11 @@ def apply(
     show: Optional[Callable[[Plan], None]] = None,
     wait: float = 0.0,
 ) -> Optional[FixOutcome]:
-    """Write the changes that are consented to and run the same checks again; None when `ask` declined.
+    """Write the changes that were consented to and run the same checks again; None if `ask` declined.
 
-    `show` gets the plan once it is known that it can be carried out, `ask` every question that `consent` leaves open,
-    `on_event` what the executor does; `wait` is how many seconds to wait for another run to end. Raises UsageError for
-    a consent to what the plan does not hold and for what keeps the executor from running.
+    `show` is called with the plan once it is known that it can be carried out, `ask` with every question that `consent`
+    leaves open, `on_event` with what the executor does; `wait` is the number of seconds to wait for another run to end.
+    Raises UsageError for consent to something not in the plan and for what keeps the executor from running.
     """
     plan = prepared.plan
     ready, withheld = sort_changes(plan.changes, consent, is_root())
@@ -99,9 +99,9 @@ def conclude(prepared: PreparedFix, consent: Consent, ready: Sequence[Change], r
 def _choose(
     planned: Sequence[Change], ready: Sequence[Change], withheld: Sequence[Withheld], consent: Consent, ask: Ask
 ) -> Optional[tuple[list[Change], list[Withheld]]]:
-    """Return the changes to write and those that are withheld; None when the user declined.
+    """Return the changes to write and those that are withheld; None if the user declined.
 
-    What needs confirmation is part of the one question; a process to be ended and a downgrade is asked for alone.
+    What needs confirmation is part of the one question; ending a process and a downgrade are asked separately.
     """
     running = find_running(LocalHost(), planned)
     each = ask_for_each(withheld, ask, is_root(), running)
@@ -141,12 +141,12 @@ def write(
 
 
 def _own_command() -> list[str]:
-    """Return the command that was typed, for the journal, without secrets; empty where this is called as a library."""
+    """Return the command that was typed, for the journal, without secrets; empty if called as a library."""
     return ["envtune", *redact_argv(sys.argv[1:])] if commandline.is_program else []
 
 
 def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyResult) -> tuple[Finding, ...]:
-    """Run the checks on a host that is read anew; where a change says so, on the job that shows its effect."""
+    """Run the checks on a freshly read host; if a change says so, on the job that shows its effect."""
     if not result.run:
         return prepared.findings
     targets: dict[str, Mapping[str, Any]] = {}  # check -> the job that shows the effect
@@ -163,16 +163,16 @@ def _check_again(prepared: PreparedFix, ready: Sequence[Change], result: ApplyRe
 
 
 def _with_effect(prepared: PreparedFix, verify: Mapping[str, Any]) -> TargetOptions:
-    """Return the job of the plan with what shows the effect: a running process keeps the variables it was started with.
+    """Return the plan's job, changed to show the effect: a running process keeps the variables it was started with.
 
-    Its Python, which the plan has recorded, and the peers stay those of the job.
+    The Python recorded in the plan and the peers stay those of the job.
     """
     python = prepared.target.python or prepared.plan.target.get("python")
     return prepared.target._replace(pid=None, python=python)._replace(**verify)
 
 
 def _examine_again(prepared: PreparedFix, target: TargetOptions, checks: Sequence[Check]) -> tuple[Finding, ...]:
-    """Run checks again; unknown where the job cannot be read any more: what was written has to be reported."""
+    """Run checks again; unknown if the job can no longer be read: what was written has to be reported anyway."""
     try:
         return examine(LocalHost(), target, checks, prepared.expectations)[0]
     except EnvtuneError as error:
@@ -183,7 +183,7 @@ def _examine_again(prepared: PreparedFix, target: TargetOptions, checks: Sequenc
 
 
 def _relevant(findings: tuple[Finding, ...], plan: Plan, consent: Consent) -> tuple[Finding, ...]:
-    """Where single changes were named, only what they were to fix decides how it ended."""
+    """If single changes were named, only what they were to fix decides the result."""
     if not consent.changes:
         return findings
     named = {check for change in plan.changes if change.id in consent.changes for check in fixed_checks(change)}

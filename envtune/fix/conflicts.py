@@ -1,4 +1,4 @@
-"""Which change of a plan owns which thing: two of them never write the same one without knowing of each other."""
+"""Which change of a plan owns what it writes: two changes never write the same thing unknowingly."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Ownership:
         self._written: dict[str, Mapping[str, Any]] = {}  # path -> the last operation that writes there
 
     def conflict(self, change: Change) -> str:
-        """Return the id of the change that owns something this one writes; empty when there is none.
+        """Return the id of the change that owns something this one writes; empty if there is none.
 
-        A file that is expected to hold what the earlier change writes is a continuation, not a conflict.
+        A file expected to contain what the earlier change writes is a continuation, not a conflict.
         """
         for operation in change.operations:
             for thing in _things(operation):
@@ -37,7 +37,7 @@ class Ownership:
                     self._written[thing] = operation
 
     def _goes_on(self, thing: str, operation: Mapping[str, Any]) -> bool:
-        """Return whether an operation expects what the last one writes; digests are made only where one is compared."""
+        """Return whether an operation expects what the last one writes; digests are computed only if compared."""
         last = self._written.get(thing)
         return operation.get("expect") == ("" if last is None else written_digest(last))
 

@@ -1,4 +1,4 @@
-"""Which changes of a plan may be written now, and what keeps the others back. Pure."""
+"""Which changes of a plan may be written now, and why the others may not. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envtune.messages import Message, Text, clauses
 from envtune.model import Change, VersionChange
 from envtune.resources.processes.running import NOTHING_RUNNING, Running
 
-# Consent to one of these, or to one downgrade, says nothing about the next: each change is named or asked for.
+# Consent to one of these, or to one downgrade, does not cover the next: each must be named or asked about.
 CONFIRM_EACH = ("processes.terminate",)
 
 
@@ -24,19 +24,19 @@ class Withheld(NamedTuple):
 
 
 class Consent(NamedTuple):
-    """What the user consents to beforehand: words that name things, changes picked by id, blanket consent."""
+    """What the user consents to beforehand: named kinds of changes, changes picked by id, blanket consent."""
 
     words: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     everything: bool = False
-    refuse_running: bool = False  # nothing is written that a running process uses
-    attended: bool = True  # somebody is there who sees which processes that are
+    refuse_running: bool = False  # write nothing that a running process uses
+    attended: bool = True  # somebody is present who sees which processes those are
 
 
 class Question(NamedTuple):
-    """A question to the user: may these changes be made? `separate` for one that is asked for alone.
+    """A question to the user: may these changes be made? `separate` for one that is asked on its own.
 
-    `running` are the processes that use what they change, `confirm` the ids of those that --yes does not agree to.
+    `running` are the processes that use what they change, `confirm` the ids of those that --yes does not cover.
     """
 
     changes: Sequence[Change]
@@ -105,9 +105,10 @@ def _confirmed_each(change: Change) -> bool:
 def withhold_running(
     ready: Sequence[Change], running: Running, consent: Consent
 ) -> tuple[list[Change], list[Withheld]]:
-    """Withhold what running processes use: all of it when the user said so, else what would interrupt them unattended.
+    """Withhold what running processes use: all of it if the user said so, else what would interrupt them unattended.
 
-    A script that said --yes when it was written cannot know which job runs when it is started; --yes-confirm can.
+    The author of a script with --yes cannot know which job will be running when it is started; --yes-confirm is for
+    that.
     """
     kept: list[Change] = []
     withheld: list[Withheld] = []
@@ -124,7 +125,7 @@ def withhold_running(
 
 
 def ask_for_each(withheld: Sequence[Withheld], ask: Ask, root: bool, running: Running) -> list[Change]:
-    """Ask about each process to be ended and each downgrade alone; return those that are agreed to."""
+    """Ask separately about each process to be ended and each downgrade; return those that were agreed to."""
     able = [change for change in _unconfirmed(withheld, root) if _confirmed_each(change)]
     return [change for change in able if ask(Question([change], separate=True, running=running))]
 
@@ -146,7 +147,7 @@ def agreed(question: Question, answer: Union[bool, Sequence[str]]) -> tuple[list
 
 
 def like_changes(changes: Iterable[Change]) -> list[list[Change]]:
-    """Return changes that differ in nothing but their target, together."""
+    """Group changes that differ only in their target."""
     groups: dict[object, list[Change]] = {}
     for change in changes:
         kinds = tuple(operation["op"] for operation in change.operations)
@@ -183,7 +184,7 @@ def downgrade_texts(change: Change) -> Iterator[Text]:
 
 _EARLY = {"dev": -5, "t": -4, "alpha": -3, "a": -3, "beta": -2, "b": -2, "c": -1, "rc": -1}
 _EARLY_PART = re.compile(rf"(\d*)({'|'.join(sorted(_EARLY, key=len, reverse=True))})(\d*)")
-_NUMBERS = 8  # of a release, missing ones are 0: 9.5 is 9.5.0
+_NUMBERS = 8  # of a release, padded with 0: 9.5 is 9.5.0
 
 
 def _order(version: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""`envtune.plan/1`: a plan as data, and back.
+"""`envtune.plan/1`: convert a plan to data and back.
 
-A file is trusted in nothing. What it says is only compared with the plan that is built again on this host (rebuild.py):
-no operation of a file is carried out, and nothing of it is shown as what would be done. A file is passed on, too: what
-it quotes of the host's files is without their secrets, on both sides of the comparison.
+A file is not trusted. Its content is only compared with the plan that is built again on this host (rebuild.py): no
+operation from a file is carried out, and none is shown as what would be done. Files are also passed on: what they quote
+of the host's files has secrets removed, on both sides of the comparison.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from envtune.version import __version__
 
 SCHEMA = "envtune.plan/1"
 VIEWS = ("live", "boot", "job")
-# A plan that carries more is not one of ours: 1,024 CPUs take 1.5 MB and 50,000 values.
+# A larger plan was not written by envtune: 1,024 CPUs take 1.5 MB and 50,000 values.
 LIMIT = 8 << 20  # bytes
 _MOST_VALUES = 200_000
-_DEEPEST = 32  # levels of values in one another; a plan has ten
+_DEEPEST = 32  # levels of nesting; a plan has ten
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -98,19 +98,19 @@ def change_data(change: Change, lang: str) -> dict[str, Any]:
 
 
 def _shown(change: Change, text: str) -> str:
-    """Return what a file or setting holds as a plan may say it: without secrets, by the rules of that file."""
+    """Return the content of a file or setting for a plan: without secrets, by the rules for that file."""
     is_env_file = change.verify.get("env_file") == change.target
     kept = redact_file(change.target, text.encode("utf-8", "surrogateescape"), env_file=is_env_file)
     return REDACTED if kept is None else kept.decode("utf-8", "surrogateescape")
 
 
 def _operand(change: Change, name: str, value: Any) -> Any:
-    """Return a member of an operation; of the content of a file the secrets are left out."""
+    """Return a member of an operation; a file's content without secrets."""
     if isinstance(value, str) and name == "content":
         try:
             text = base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
         except (binascii.Error, ValueError):
-            return value  # of a file that is not one of ours; it is refused
+            return value  # from a file not written by envtune; it is refused
         shown = _shown(change, text)
         return value if shown == text else base64.b64encode(shown.encode("utf-8", "surrogateescape")).decode("ascii")
     if isinstance(value, str):
@@ -131,9 +131,9 @@ def _skipped_data(skipped: SkippedFinding, lang: str) -> dict[str, Any]:
 
 
 def load_plan(text: str) -> Plan:
-    """Return the plan that a file holds, to be compared only; `rebuild.prepare_saved` makes one that can be used.
+    """Return the plan in a file, for comparison only; `rebuild.prepare_saved` builds one that can be used.
 
-    Raises PlanError, with the member that is wrong, for what has not the form of a plan.
+    Raises PlanError, naming the wrong member, for what does not have the form of a plan.
     """
     data = _parse(text)
     plan = Validator(_refuse).judge(Data(data), PLAN)
@@ -144,7 +144,7 @@ def load_plan(text: str) -> Plan:
 
 
 def _parse(text: str) -> Any:
-    """Return the JSON of a file; PlanError where it is none, or none that a plan could be."""
+    """Return the JSON of a file; raises PlanError if it is not JSON, or cannot be a plan."""
     if not text.strip():
         raise PlanError("", Message("the file is empty: the command that should have written the plan failed"))
     try:
@@ -211,7 +211,7 @@ def _refuse_same_ids(changes: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _change(row: Mapping[str, Any]) -> Change:
-    """Return the change; its members are called as in `envtune.plan/1`, whose names outlive those of the code."""
+    """Return the change; its members have the names of `envtune.plan/1`, which outlive those in the code."""
     same = {name: row[name] for name in Change._fields if name in row}
     renamed = {
         "action": current_name(row["action"]),
@@ -240,12 +240,12 @@ def _is_absolute(text: str) -> bool:
 
 
 def _operation_form() -> AnyOf:
-    """Return the members of each kind of operation; what they hold is described in executor/operations."""
+    """Return the members of each kind of operation; their content is described in executor/operations."""
     return AnyOf(*map(_operation, OPERATIONS))
 
 
 def _judge_operation(validator: Validator, value: Any) -> Any:
-    """Return an operation as it is: it is compared as a whole, and never carried out."""
+    """Return an operation unchanged: it is compared as a whole, and never carried out."""
     return value.plain() if validator.filled(value, "mapping", least=0) else {}
 
 

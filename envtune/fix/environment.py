@@ -13,7 +13,7 @@ from envtune.resources.environment.simulate import attribute, environment_after,
 
 
 def advise(context: Context, profile: str, form: str, catalogue: Catalogue | None = None) -> Advice:
-    """Return the settings of a profile (train, debug, none) in what the form can express (`bash`, `docker`, ...)."""
+    """Return the settings of a profile (train, debug, none) that the form (`bash`, `docker`, ...) can express."""
     if profile == "none":
         return Advice(())
     advice = debug(context) if profile == "debug" else train(context)
@@ -28,7 +28,7 @@ def advise(context: Context, profile: str, form: str, catalogue: Catalogue | Non
 
 
 def _with_fixed_checks(context: Context, settings: tuple[Setting, ...], catalogue: Catalogue) -> tuple[Setting, ...]:
-    """Return the settings with the checks that fail now, would not fail then, and that the setting helps to fix."""
+    """Return the settings, each with the checks that fail now, would no longer fail, and that it helps to fix."""
     exporting = [p for p in catalogue.playbooks if any(step.kind == "environment.export" for step in p.steps)]
     fixable = {check for playbook in exporting for check in playbook.fixes}
     failing = [

@@ -1,4 +1,4 @@
-"""What the executor says, for a person: its problems as messages, translated by the catalogue as all others are."""
+"""The executor's problems as messages for people, translated by the catalogue like all others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from envtune.executor.problems import TEMPLATES, problem_of
 from envtune.messages import Literal, Message, Text, clauses
 
 _DIGEST = "sha256:"
-_STATES = ("found", "planned", "recorded")  # fields that say what a subject is: a digest, or a word
+_STATES = ("found", "planned", "recorded")  # fields with the state of a subject: a digest, or a word
 
 
 def problem_message(problem: Mapping[str, Any]) -> Text:
-    """Return the message of a problem in the form that journals and results hold: its code and its fields."""
+    """Return the message of a problem as stored in journals and results: its code and its fields."""
     code, fields = problem["code"], problem["fields"]
     if code == "errno":
         template = SYSTEM_ERRORS.get(fields["name"])
@@ -22,16 +22,16 @@ def problem_message(problem: Mapping[str, Any]) -> Text:
 
 
 def error_message(error: BaseException) -> Text:
-    """Return the message of an error that the executor raised, or of the system."""
+    """Return the message of an error raised by the executor or the system."""
     return problem_message(problem_of(error).to_wire())
 
 
 def result_message(result: Mapping[str, Any]) -> Text:
-    """Return why a change or step failed, by its result."""
+    """Return why a change or step failed, from its result."""
     problems = result.get("problems", ())
     if problems and all(problem["code"] in TEMPLATES for problem in problems):
         return clauses(problem_message(problem) for problem in problems)
-    # Journals of envtune 0.1 hold the English sentence only, and a newer version may know more codes.
+    # Journals of envtune 0.1 contain only the English sentence, and a newer version may have more codes.
     return Literal(str(result["error"]))
 
 

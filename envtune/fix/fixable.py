@@ -1,4 +1,4 @@
-"""What `envtune fix` would fix on this host, and why it would not fix the rest, for a report that says so."""
+"""What `envtune fix` would fix on this host, and why it would not fix the rest, for reports."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from envtune.model import Finding, Fixes, Playbook
 
 
 def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequence[Finding]) -> Fixes:
-    """Return the checks that a plan has a change for, and why it has none for others that a playbook is about.
+    """Return the checks that a plan has a change for, and why it has none for others covered by a playbook.
 
-    What a person has to do is no change. What can be planned on the host itself, or as root, is in `elsewhere` only.
+    What a person has to do is not a change. What can be planned only on the host itself, or as root, is in `elsewhere`.
     """
     judged = [finding for finding in findings if not finding.check.note]
     plan = make_plan(judged, playbooks, context, is_saved=False)

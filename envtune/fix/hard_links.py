@@ -1,7 +1,7 @@
-"""Files with several names: a change replaces the file under one of them, and says so.
+"""Files with several names: a change replaces the file under one of them, and the plan notes that.
 
-Writing in place would keep the names together, but leave half a file behind a crash, and change what a package manager
-shares between environments (conda, uv).
+Writing in place would keep the names linked, but a crash would leave half a file, and it would change what a package
+manager shares between environments (conda, uv).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from envtune.model import Change
 
 
 def with_other_names(change: Change, host: Host) -> Change:
-    """Return the change with a note about every file of it that has other names, which keep the old content."""
+    """Return the change with a note about each of its files that has other names, which keep the old content."""
     notes = [*([] if change.note is None else [change.note]), *_notes(change, host)]
     return change._replace(note=clauses(notes)) if len(notes) > (change.note is not None) else change
 

@@ -1,4 +1,4 @@
-"""What became of changes and findings: one table of end states, and how they follow from results and checks. Pure."""
+"""How changes and findings ended: one table of end states, and how they follow from results and checks. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class EndState(NamedTuple):
     colour: str
 
 
-# The keys are in JSON (`state`), in journals and in `history`; the texts are all that reports, history and undo say.
+# The keys are in JSON (`state`), in journals and in `history`; the texts are used by reports, history and undo.
 END_STATES: Mapping[str, EndState] = {
     "fixed": EndState(Message("fixed"), "green"),
     "fixed-until-reboot": EndState(Message("fixed until the next boot"), "yellow"),
     "still-failing": EndState(Message("written but still failing"), "red"),
-    "written": EndState(Message("written"), "yellow"),  # whether it helped is not known
+    "written": EndState(Message("written"), "yellow"),  # unknown whether it helped
     "failed-restored": EndState(Message("failed and restored"), "red"),
     "failed-left": EndState(Message("failed, not restored"), "red"),
     "not-begun": EndState(Message("not started"), "yellow"),
     "begun": EndState(Message("started but not finished"), "yellow"),  # interrupted
-    "created": EndState(Message("new since this run"), "red"),  # a finding that was not there before
+    "created": EndState(Message("new since this run"), "red"),  # a finding that did not exist before
     "undone": EndState(Message("undone"), "green"),
     "partly-undone": EndState(Message("undone in part"), "yellow"),
     "cannot-be-undone": EndState(Message("cannot be undone"), "red"),
@@ -43,7 +43,7 @@ class ApplyResult(NamedTuple):
     run: str
     results: Mapping[str, Mapping[str, Any]]
     withheld: tuple[Withheld, ...] = ()
-    signal: int = 0  # that asked to end early
+    signal: int = 0  # the signal that asked to end early
 
 
 class JudgedFinding(NamedTuple):
@@ -58,8 +58,8 @@ def reconcile(
 ) -> tuple[JudgedFinding, ...]:
     """Return the findings after a fix.
 
-    What failed and passes now is `fixed`, if the changes for it were written; what still fails although every change
-    for it was made is `error`; what still fails for another reason is `fail`, with that reason.
+    What failed and passes now is `fixed` if the changes for it were written; what still fails although every change for
+    it was applied is `error`; what still fails for another reason is `fail`, with that reason.
     """
     return tuple(_Judge(before, after, changes, result).judge(finding) for finding in after)
 
@@ -74,7 +74,7 @@ class _Judge:
         self._before = {(finding.id, finding.subject): finding.outcome for finding in before}
         self._failed = {key for key, outcome in self._before.items() if outcome is Outcome.FAIL}
         vanished = self._failed - {(finding.id, finding.subject) for finding in after}
-        self._vanished = {check for check, _ in vanished}  # checks of which a failing subject is not there any more
+        self._vanished = {check for check, _ in vanished}  # checks with a failing subject that no longer exists
 
     def judge(self, finding: Finding) -> JudgedFinding:
         key = (finding.id, finding.subject)
@@ -95,7 +95,7 @@ class _Judge:
         return JudgedFinding(finding, "written" if written else "")
 
     def _is_new(self, key: tuple[str, str]) -> bool:
-        """Return whether a failing finding was good before, or is of a check without any failure before."""
+        """Return whether a failing finding was good before, or belongs to a check without any failure before."""
         known = self._before.get(key)
         return known in _GOOD or (known is None and key[0] not in {check for check, _ in self._failed})
 
@@ -118,11 +118,11 @@ class _Judge:
             reason = Message("it passes now, but {reason}", reason=self._not_written(failed[0]))
             return JudgedFinding(finding._replace(outcome=Outcome.ERROR, reason=reason), states[failed[0].id])
         if not written:
-            return JudgedFinding(finding)  # it is right, and this run did not do it
+            return JudgedFinding(finding)  # it is good now, but not because of this run
         return JudgedFinding(finding._replace(outcome=Outcome.FIXED), "fixed")
 
     def _not_permanent(self, written: Sequence[Change], boot: Sequence[Change]) -> Optional[Text]:
-        """Return why what was written lasts until the next boot only."""
+        """Return why what was written lasts only until the next boot."""
         if boot:
             return Message("the file was not written: {reason}", reason=self._not_written(boot[0]))
         return next((change.until_reboot for change in written if change.until_reboot is not None), None)
@@ -143,7 +143,7 @@ class _Judge:
         return JudgedFinding(finding._replace(outcome=Outcome.ERROR, reason=reason), "still-failing")
 
     def _not_written(self, change: Change) -> Text:
-        """Return why this very change was not written."""
+        """Return why this particular change was not written."""
         own = self._result.results.get(change.id)
         if own is not None:
             return Message("{id} was not made: {why}", id=change.id, why=result_message(own))
@@ -171,9 +171,9 @@ def _change_state(change: Change, judged: Sequence[JudgedFinding], state: str) -
 
 
 def exit_status(findings: Iterable[Finding], results: Iterable[Mapping[str, Any]], floor: Optional[Severity]) -> int:
-    """Return 0 when all is good, 1 when something is still wrong or a change was not made, 3 when it is unknown.
+    """Return 0 if all is good, 1 if something is still wrong or a change was not applied, 3 if that is unknown.
 
-    Findings below `floor` do not count, none where it is None.
+    Findings below `floor` do not count; none count if it is None.
     """
     if any(result["status"] != "done" for result in results):
         return 1

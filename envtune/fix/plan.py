@@ -2,7 +2,7 @@
 
 A failed finding is fixed by the playbooks that name its check in `fixes`. Every typed step of such a playbook becomes
 changes through the action of its kind (envtune/resources). What cannot become a change is listed as skipped, with the
-reason or with the steps that a person does.
+reason or with the steps for a person to do.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from envtune.records import NamedTuple
 
 SAFETY = ("safe", "confirm", "manual")
 DISRUPTION = ("none", "job", "service", "reboot")
-# what others may need to be there first: system packages before Python packages, both before everything else
+# what others may depend on comes first: system packages before Python packages, both before everything else
 _FIRST = (("packages.install",), ("images.install_pillow", "images.install_opencv", "cann.install_te"))
 
 
@@ -48,9 +48,9 @@ NO_OPTIONS = FixOptions()
 
 
 class SkippedFinding(NamedTuple):
-    """A finding that the plan does not fix; `steps` are what a person does about it.
+    """A finding that the plan does not fix; `steps` are what a person can do about it.
 
-    `elsewhere` says where the same fix may be possible: `host` where this is a recording of one, `root` for its root.
+    `elsewhere` says where the same fix may be possible: `host` if this is a recording of one, `root` if run as root.
     """
 
     finding: str
@@ -61,10 +61,10 @@ class SkippedFinding(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a fix would do on one host; `target` holds the fields of TargetOptions it was made for.
+    """What a fix would do on one host; `target` has the fields of TargetOptions it was made for.
 
-    `checks` and `options` are what it takes to build the same plan again: the checks that were run, and what the user
-    named (see `named_options`). `machine` is a digest of the host's machine id, None where that is not known.
+    `checks` and `options` are needed to build the same plan again: the checks that were run, and what the user named
+    (see `named_options`). `machine` is a digest of the host's machine id, None if that is unknown.
     """
 
     host: str
@@ -83,10 +83,10 @@ def make_plan(
     options: FixOptions = NO_OPTIONS,
     is_saved: bool = True,
 ) -> Plan:
-    """Return what would fix the failed findings, in the order in which it would be done.
+    """Return the plan that would fix the failed findings, in the order in which it would be carried out.
 
-    What cannot be planned is listed as skipped: nothing that the host holds makes this raise. A plan that is not saved
-    does not say of which machine it is.
+    What cannot be planned is listed as skipped: nothing on the host makes this raise. A plan that is not saved does not
+    identify its machine.
     """
     every = tuple(findings)
     failed = [finding for finding in every if finding.outcome is Outcome.FAIL]
@@ -120,7 +120,7 @@ def _rank(playbook: Playbook) -> tuple[int, str]:
 
 
 def _target(context: Context) -> dict[str, Any]:
-    """Return the job the plan is about, so that it is the same where the plan is applied later, or under sudo."""
+    """Return the job the plan is about, so that it is the same when the plan is applied later, or under sudo."""
     options = context.target.options
     named: dict[str, Any] = {"python": options.python, "pid": options.pid, "script": options.script}
     named.update(env_file=options.env_file, peers=options.peers or None)
@@ -130,7 +130,7 @@ def _target(context: Context) -> dict[str, Any]:
 
 
 def _options(context: Context, options: FixOptions) -> dict[str, Any]:
-    """Return what the user named, as `named_options` takes it."""
+    """Return what the user named, in the form `named_options` takes."""
     target = context.target.options
     python = target.python
     if python is not None and "/" in python:
@@ -143,10 +143,10 @@ def _options(context: Context, options: FixOptions) -> dict[str, Any]:
 
 
 def named_options(host: Host, named: Mapping[str, Any]) -> tuple[TargetOptions, FixOptions]:
-    """Return the job to fix and what the fix may use, of what was named: python, pid, script, env_file, peers, ...
+    """Return the job to fix and what the fix may use, from what was named: python, pid, script, env_file, peers, ...
 
-    An env file that is not there yet is only where to write: no job reads it.
-    With `owner` `pid` is not the job's: it is the process to end, which must not be spared as the job's own.
+    An env file that does not exist yet is only a file to write: no job reads it.
+    With `owner`, `pid` is not the job's: it is the process to end, which must not be spared as part of the job.
     """
     pid, owner, env_file = named.get("pid"), named.get("owner"), named.get("env_file")
     peers = tuple(named.get("peers", ()))
@@ -158,15 +158,15 @@ def named_options(host: Host, named: Mapping[str, Any]) -> tuple[TargetOptions, 
 
 def _may_exist(host: Host, path: str) -> bool:
     try:
-        return exists(host, path) if host.live else os.path.lexists(path)  # of this machine, as `resolve_target` says
+        return exists(host, path) if host.live else os.path.lexists(path)  # of this machine, as in `resolve_target`
     except HostError:
-        return True  # what keeps it from being read is told by whoever reads it
+        return True  # whoever reads it reports why it cannot be read
 
 
 def machine_digest(host: Host) -> Optional[str]:
-    """Return a digest of the host's machine id, which itself is to be kept private (machine-id(5)).
+    """Return a digest of the host's machine id, which itself must be kept private (machine-id(5)).
 
-    None where there is none (as in many containers) or where a recording does not hold it.
+    None if there is none (as in many containers) or a recording does not contain it.
     """
     try:
         machine = host.read("/etc/machine-id").strip()
@@ -189,7 +189,7 @@ def is_unknown(skipped: SkippedFinding) -> bool:
 
 
 def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
-    """Return that a person has to do it, and the steps: the remedy and the lines that repair, else those that look."""
+    """Return that a person has to do it, with the steps: the remedy and the repair lines, else those that only look."""
     check = finding.check
     lines = [
         (command.kind, command.line if isinstance(command.line, Text) else Literal(command.line))
@@ -201,17 +201,17 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
 
 
 def only_looks(step: Text) -> bool:
-    """Return whether a step changes nothing, but shows more."""
+    """Return whether a step changes nothing and only shows more."""
     return isinstance(step, Message) and step.template == LOOK
 
 
 def without_label(step: Text) -> Text:
-    """Return a step as it is typed."""
+    """Return a step as it would be typed."""
     return step.fields["line"] if isinstance(step, Message) and only_looks(step) else step
 
 
 class _Draft:
-    """A plan in the making."""
+    """A plan under construction."""
 
     def __init__(self, context: Context, options: FixOptions) -> None:
         self.context, self.options = context, options
@@ -220,7 +220,7 @@ class _Draft:
         self._ownership = Ownership()
 
     def mentions(self, check: str) -> bool:
-        """Return whether the plan already says something about the findings of that check."""
+        """Return whether the plan already covers the findings of that check."""
         return any(check in fixed_checks(change) for change in self.changes) or any(
             s.finding == check for s in self.skipped
         )
@@ -247,7 +247,7 @@ class _Draft:
             except NumberTooLongError as error:
                 self.skip(findings, long_number_text(error))
                 continue
-            except Exception as error:  # our fault: say so, and go on with the other playbooks
+            except Exception as error:  # a bug in envtune: report it and continue with the other playbooks
                 self.skip(findings, internal_error_text(error))
                 continue
             for change in proposed:
@@ -280,7 +280,7 @@ class _Draft:
 
 
 def lines_for(lines: Iterable[Text], findings: Iterable[Finding]) -> tuple[Text, ...]:
-    """Return the steps with `{device}` as the first NPU that the findings name, or 0 where they name none."""
+    """Return the steps with `{device}` as the first NPU that the findings name, or 0 if they name none."""
     device = next((found for finding in findings for found in devices(finding.subject)), "0")
     return tuple(
         Bilingual(*(said.replace("{device}", device) for said in (line.en, line.zh))) if "{device}" in line.en else line
@@ -313,7 +313,7 @@ def fixed_checks(change: Change) -> tuple[str, ...]:
 
 
 def executable(changes: Iterable[Change]) -> dict[str, Any]:
-    """Return the changes as the executor takes them."""
+    """Return the changes in the executor's form."""
     return {"changes": [_executable(change) for change in changes]}
 
 

@@ -1,4 +1,4 @@
-"""What a fix is about, and its plan: the checks that are chosen, what they find here, and what would fix it."""
+"""The scope of a fix, and its plan: the selected checks, what they find here, and what would fix it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Progress = Callable[[Check], None]
 
 @dataclass(frozen=True)
 class PreparedFix:
-    """A plan, and what it starts from: the checks, their findings and the job they are about."""
+    """A plan and its basis: the checks, their findings and the job they are about."""
 
     plan: Plan
     checks: tuple[Check, ...]
@@ -32,11 +32,11 @@ class PreparedFix:
     expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
 
     def exit_code(self, floor: Optional[Severity]) -> int:
-        """Return what `fix` without --apply ends with: 1 when there is something to do or something wrong."""
+        """Return the exit status of `fix` without --apply: 1 if there is something to do or something wrong."""
         return 1 if self.plan.changes and floor else exit_status(self.findings, (), floor)
 
     def with_only(self, ids: Sequence[str]) -> PreparedFix:
-        """Return it with these changes only, all where none is named; UsageError for one that the plan has not."""
+        """Return it with only these changes, all if none is named; raises UsageError for one not in the plan."""
         for id_ in ids:
             if id_ not in {change.id for change in self.plan.changes}:
                 raise UsageError(Message("--change {name}: the plan has no such change", name=id_))
@@ -72,10 +72,10 @@ def plan(
         progress: Called with each check before it runs.
 
     Returns:
-        The changes in the order in which they would be made, and for every finding that they do not fix the reason.
+        The changes in the order in which they would be applied, and the reason for every finding that they do not fix.
 
     Raises:
-        UsageError: A selector names nothing, or `target` names what is not on the host.
+        UsageError: A selector names nothing, or `target` names something that is not on the host.
         CatalogError: A file of the catalogue is wrong.
 
     Example:

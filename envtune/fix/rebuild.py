@@ -1,8 +1,8 @@
-"""A saved plan is built again on this host and compared; what is carried out is the plan that was built here.
+"""Build a saved plan again on this host and compare; what is carried out is the plan that was built here.
 
-A plan file names checks, playbooks, actions, what they are about and what was found there. Whoever could write it could
-write anything, and the host may have changed since: so the same checks are run, the same actions propose again, and
-every member of every change has to come out as the file says, or all of it is refused.
+A plan file names checks, playbooks, actions, their subjects and what was found there. Whoever could write the file
+could write anything, and the host may have changed since: so the same checks are run, the same actions propose again,
+and every member of every change has to equal the file's, or all of it is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from envtune.host import Host
 from envtune.messages import Joined, Literal, Message, Text, clauses
 from envtune.model import Change, Finding, Outcome
 
-# Members of a change that may differ: its number in a plan, and notes, which are shown as they are told here.
+# Members of a change that may differ: its number in a plan, and notes, which are shown as generated here.
 _FREE = ("id", "note")
 _SHOWN = 60  # characters of a value in a difference
 _MOST_SHOWN = 20  # differences
@@ -42,8 +42,8 @@ def prepare_saved(
 ) -> PreparedFix:
     """Build a saved plan again on `host`; `named` replaces what was named when it was made (see `named_options`).
 
-    The changes keep the ids they have in the file. Raises PlanError where the plan was made on another host or comes
-    out differently, UsageError where the job it was made for is not there.
+    The changes keep the ids they have in the file. Raises PlanError if the plan was made on another host or turns out
+    different, UsageError if its job does not exist.
     """
     _require_same_host(saved, host)
     checks = checks_of(saved, catalogue)
@@ -61,7 +61,7 @@ def prepare_saved(
     left_out: tuple[SkippedFinding, ...] = ()
     findings = tuple(finding for finding in made.findings if finding.id in fixed)
     if all(finding.outcome is Outcome.PASS for finding in findings):
-        changes: tuple[Change, ...] = ()  # it is so already
+        changes: tuple[Change, ...] = ()  # already the case
     else:
         changes = _same_changes(saved.changes, made.plan, findings)
         left_out = tuple(_left_out(saved, made.plan, fixed))
@@ -70,14 +70,14 @@ def prepare_saved(
 
 
 def _recorded_options(saved: Plan) -> Mapping[str, Any]:
-    """Return what was named for the plan; one of an earlier version says only what the job was."""
+    """Return what was named for the plan; one of an earlier version only names the job."""
     if saved.options or saved.checks:
         return saved.options
     return {name: value for name, value in saved.target.items() if name != "python"}
 
 
 def _require_same_host(saved: Plan, host: Host) -> None:
-    """Raise PlanError for a plan of another host; a recording or an earlier version may not know the machine id."""
+    """Raise PlanError for a plan of another host; a recording or an earlier version may lack the machine id."""
     if saved.host != host.name:
         message = Message("the plan was made on {other}, this is {own}", other=saved.host, own=host.name)
         raise PlanError("host", message)
@@ -90,7 +90,7 @@ def _require_same_host(saved: Plan, host: Host) -> None:
 
 
 def _same_changes(saved: Sequence[Change], here: Plan, findings: Sequence[Finding]) -> tuple[Change, ...]:
-    """Return the changes of `here` that the file holds, in the order of this host; PlanError for any difference."""
+    """Return the changes of `here` that are in the file, in this host's order; raises PlanError for any difference."""
     recorded = [_data(change) for change in saved]
     own = [_data(change) for change in here.changes]
     pairs = _matched(recorded, own)
@@ -110,13 +110,13 @@ def _same_changes(saved: Sequence[Change], here: Plan, findings: Sequence[Findin
 
 
 def _data(change: Change) -> dict[str, Any]:
-    """Return a change as it is in a file."""
+    """Return a change in the form of a file."""
     data: dict[str, Any] = json.loads(json.dumps(change_data(change, "en")))
     return data
 
 
 def _matched(recorded: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Return which change of the file is which one here: the very same, else the same thing, else the nearest."""
+    """Match the changes of the file with those here: an identical one, else the same thing, else the closest."""
     pairs: dict[int, int] = {}
     for members in ((), ("finding", "playbook", "action", "target", "view"), ("finding", "playbook", "action")):
         free: dict[str, list[int]] = {}
@@ -162,12 +162,12 @@ def _unlike(member: str, file: Any, here: Any) -> Iterator[tuple[str, Any, Any]]
 
 
 def _is_only_less_known(member: str, file: Any, here: Any) -> bool:
-    """Return whether a file of `holds` is only known to be present: a recording keeps parts of such files."""
+    """Return whether a file in `holds` is only known to exist: a recording keeps parts of such files."""
     return member.endswith("].holds") and file == "present" and isinstance(here, str) and here != "absent"
 
 
 def _left_out(saved: Plan, here: Plan, fixed: AbstractSet[str]) -> Iterator[SkippedFinding]:
-    """Yield what this host needs besides for the same checks: left out of the file, or not known when it was made."""
+    """Yield what else this host needs for the same checks: left out of the file, or unknown when it was made."""
     pairs = _matched([_data(change) for change in saved.changes], [_data(change) for change in here.changes])
     for place, change in enumerate(here.changes):
         if place not in pairs.values() and fixed & {*fixed_checks(change)}:
@@ -191,7 +191,7 @@ def _not_proposed(row: Mapping[str, Any], here: Plan, findings: Sequence[Finding
     shown = _cut(row["target"], "")
     reason = Message("no such change is proposed here: {action} for {target}", action=row["action"], target=shown)
     notes = [one.note for one in here.changes if one.finding == row["finding"] and one.note is not None]
-    return clauses([reason, *dict.fromkeys(notes)])  # such as the file that would win over ours
+    return clauses([reason, *dict.fromkeys(notes)])  # such as the file that would override ours
 
 
 def _refusal(rows: Sequence[Text]) -> Text:
@@ -213,7 +213,7 @@ def _line(difference: _Difference) -> Text:
 
 
 def _readable(member: str, value: Any) -> Any:
-    """Return what a file would hold as text."""
+    """Return the text a file would contain."""
     if member.endswith("].content") and isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True).decode("utf-8", "backslashreplace")
@@ -232,7 +232,7 @@ def _value(value: Any, other: Any) -> Text:
 
 
 def _cut(text: str, other: str) -> str:
-    """Return a text quoted, cut around the place where it begins to differ from another one."""
+    """Return a quoted text, cut around the point where it begins to differ from another one."""
     same = next((n for n, (one, two) in enumerate(zip(text, other)) if one != two), min(len(text), len(other)))
     start = same - _SHOWN // 3 if len(text) > _SHOWN and same > _SHOWN // 3 else 0
     end = start + _SHOWN
@@ -241,6 +241,6 @@ def _cut(text: str, other: str) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value as JSON in which whatever rules a terminal is escaped."""
+    """Return a value as JSON with terminal control characters escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""The runs of `envtune fix` as the executor journals them; its errors become usage errors in the reader's language."""
+"""The runs of `envtune fix` in the executor's journals; its errors become usage errors in the user's language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envtune.fix.executor_messages import error_message
 from envtune.messages import Literal, Message, Text, alternatives, nearest
 
 T = TypeVar("T")
-_NO_RUN = ("no-such-run", "not-a-run-name")  # what the executor says of a name that no run has
+_NO_RUN = ("no-such-run", "not-a-run-name")  # the executor's codes for a name that no run has
 Result = Mapping[str, Any]
 OnEvent = Callable[[str, Mapping[str, Any]], None]  # kind (start, change, output) and its record
 
@@ -39,22 +39,22 @@ def finish_run(name: str, on_event: OnEvent, wait: float) -> Sequence[Result]:
 
 
 def journal_states(name: str, states: Mapping[str, str]) -> None:
-    """Journal how the changes of a run ended, for `history`; a run that began meanwhile goes first."""
+    """Journal how the changes of a run ended, for `history`; a run that began meanwhile takes precedence."""
     try:
         record_verified(state_directory(), name, dict(states))
     except (LockedError, RefusedError, JournalError, OSError):
-        return  # history says `written` then
+        return  # then history shows `written`
 
 
 def recorded_run(name: str) -> RecordedRun:
-    """Return what the journal of a run says. Raises UsageError."""
+    """Return the content of a run's journal. Raises UsageError."""
     return _run_executor(lambda: RecordedRun(state_directory(), name))
 
 
 def latest_run(change: Optional[str]) -> RecordedRun:
-    """Return the latest run, which must have something to undo, of that change if one is named, or be interrupted.
+    """Return the latest run, which must be interrupted or have something to undo, for that change if one is named.
 
-    Raises UsageError for a latest run without: an older one is undone only when it is named.
+    Raises UsageError otherwise: an older run is undone only if it is named.
     """
     runs = [
         run for run in recorded_runs(state_directory()) if change is None or run.version or _has_change(run, change)
@@ -84,7 +84,7 @@ def _has_change(run: RecordedRun, change: str) -> bool:
 
 
 def undo_preview(run: RecordedRun, change: Optional[str]) -> Sequence[Result]:
-    """Return what undoing a run would come to, one row per step. Reads only. Raises UsageError."""
+    """Return what undoing a run would do, one row per step. Reads only. Raises UsageError."""
     return _run_executor(lambda: preview_undo(run, change))
 
 
@@ -94,7 +94,7 @@ def remove_runs(names: Sequence[str]) -> Sequence[str]:
 
 
 def current_text(path: str) -> str:
-    """Return what a file holds, empty where there is none; what keeps it from being read, in parentheses."""
+    """Return the content of a file, empty if there is none; in parentheses, why it cannot be read."""
     try:
         return (read_content(path) or b"").decode("utf-8", "replace")
     except (OSError, RefusedError) as error:
@@ -102,7 +102,7 @@ def current_text(path: str) -> str:
 
 
 def _no_journal(reason: Text) -> Text:
-    """Say where the journal of a new run may go; an old run has its journal where it is, and nowhere else."""
+    """Return the message that tells where the journal of a new run may go; that of an old run stays in its place."""
     return Message(
         "{reason}: nothing was changed; $ENVTUNE_STATE sets another directory for the journal", reason=reason
     )
@@ -113,7 +113,7 @@ def _unchanged(reason: Text) -> Text:
 
 
 def _unknown_run(error: ExecutorError) -> UsageError:
-    """Return the error for a name that no run has, with the names that come nearest."""
+    """Return the error for a name that no run has, with the closest names."""
     message, known = error_message(error), [run.name for run in recorded_runs(state_directory())]
     near = nearest(str(error.problem.fields["run"]), known)
     if near:
@@ -126,7 +126,7 @@ def _unknown_run(error: ExecutorError) -> UsageError:
 def _run_executor(work: Callable[[], T], advice: Callable[[Text], Text] = _unchanged) -> T:
     from envtune.collector.redact import redact_text
 
-    RunDirectory.redact = staticmethod(redact_text)  # the executor travels without it
+    RunDirectory.redact = staticmethod(redact_text)  # the stand-alone executor does not include it
     try:
         return work()
     except (LockedError, RefusedError) as error:

@@ -21,16 +21,16 @@ def choose_checks(
     tags: Sequence[str] = (),
     floor: Severity = Severity.INFO,
 ) -> tuple[Check, ...]:
-    """Return the checks that a fix is about: as `check` selects them, and by playbook and FAQ entry.
+    """Return the checks that a fix is about: selected as in `check`, and by playbook and FAQ entry.
 
-    Raises UsageError for what names nothing.
+    Raises UsageError for a name that matches nothing.
     """
     selectors = _selectors(words, faq, catalogue)
     return select(catalogue.checks, selectors or None, ignore, tags, floor)
 
 
 def _selectors(words: Sequence[str], faq: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Replace a playbook by its checks and an FAQ entry by those about it; all else is a selector of `check`."""
+    """Replace a playbook by its checks and an FAQ entry by those about it; anything else is a selector of `check`."""
     playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}
     known = {check.id for check in catalogue.checks}
     chosen: list[str] = []
@@ -58,7 +58,7 @@ def _pieces(words: Sequence[str]) -> list[str]:
 
 
 def _refuse_run(entry: str, catalogue: Catalogue) -> None:
-    """Raise UsageError where the entry wants the job run in another way, and no repair of the host."""
+    """Raise UsageError if the entry requires running the job differently instead of repairing the host."""
     for known in catalogue.faq:
         if entry != known.id and entry not in known.aliases:
             continue
@@ -84,7 +84,7 @@ def _unknown_entry(entry: str, catalogue: Catalogue) -> UsageError:
 
 
 def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the checks that say something to the entry's cause; where none does, those whose findings name it."""
+    """Yield the checks that say something about the entry's cause; if none does, those whose findings name it."""
     known = {check.id for check in catalogue.checks}
     named = [e for e in catalogue.faq if entry == e.id or entry in e.aliases]
     own = [check for one in named for check in one.checks if check in known]
@@ -92,7 +92,7 @@ def _about(entry: str, catalogue: Catalogue) -> Iterator[str]:
 
 
 def read_plan(path: Path) -> Plan:
-    """Return what a plan file holds, which nobody else may have written. Raises PlanError, UsageError."""
+    """Return the content of a plan file, which nobody else may have written. Raises PlanError, UsageError."""
     from envtune.fix.document import LIMIT, load_plan
     from envtune.host.text_file import read_own_file
 
@@ -100,10 +100,10 @@ def read_plan(path: Path) -> Plan:
 
 
 def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
-    """Return the checks that a saved plan was made with, of those that are known here.
+    """Return the checks that a saved plan was made with, as far as they are known here.
 
-    A plan without a list of them names them by its changes and by what it skipped. Raises PlanError for a change that
-    the catalogue has no check or no playbook for.
+    A plan without such a list names them in its changes and in what it skipped. Raises PlanError for a change for which
+    the catalogue has no check or playbook.
     """
     known = {check.id: check for check in catalogue.checks}
     playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}

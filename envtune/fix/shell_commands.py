@@ -1,4 +1,4 @@
-"""A change in words of a shell: a line per operation to look at, or lines that do it when root types them. Pure."""
+"""A change as shell commands: a line per operation to read, or lines that do it when typed by root. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Iterator, Mapping, Sequence
 
 from envtune.model import Change
 
-LARGEST = 4000  # bytes of a file that are printed; what is longer is in the plan only
+LARGEST = 4000  # bytes of a file that are printed; longer ones are only in the plan
 
 
 def commands(change: Change) -> Iterator[str]:
-    """Return what the operations of a change do, a line each, to look at."""
+    """Return what the operations of a change do, one line each, for reading."""
     for operation in change.operations:
         kind = operation["op"]
         if kind == "run":
@@ -26,7 +26,7 @@ def commands(change: Change) -> Iterator[str]:
 
 
 def shell_lines(change: Change) -> Iterator[str]:
-    """Lines that do the same when they are typed into a shell with the rights for it."""
+    """Lines that do the same when typed into a shell with the necessary rights."""
     for operation in change.operations:
         kind = operation["op"]
         env = [f"{name}={value}" for name, value in sorted(operation.get("env", {}).items()) if name != "PATH"]
@@ -72,11 +72,11 @@ def _swap_lines(operation: Mapping[str, Any], start: Sequence[str]) -> Iterator[
 
 
 def _in_work(words: Sequence[str]) -> str:
-    return _words(words).replace("{work}", "'\"$work\"'")  # inside of single quotes, which {} always gets
+    return _words(words).replace("{work}", "'\"$work\"'")  # inside single quotes, which {} always gets
 
 
 def _pinned(wheels: Sequence[str]) -> str:
-    """Return the line that lists the wheels with their hashes, as the executor does (operations/wheels.py)."""
+    """Return the line that lists the wheels with their hashes, like the executor (operations/wheels.py)."""
     places = " ".join(
         "/".join(part if part == "*.whl" else _in_work([part]) for part in wheel.split("/")) for wheel in wheels
     )
@@ -85,7 +85,7 @@ def _pinned(wheels: Sequence[str]) -> str:
 
 
 def _written(operation: Mapping[str, Any]) -> Iterator[str]:
-    """Return lines that write a file: one that is there keeps mode and owner, a new one gets its directories."""
+    """Return lines that write a file: an existing one keeps mode and owner, for a new one directories are created."""
     if _is_knob(operation):
         yield _file_line(operation)
         return

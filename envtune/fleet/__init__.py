@@ -1,1 +1,1 @@
-"""Many hosts: collect a snapshot of each over ssh, check them here, keep what was found, answer questions."""
+"""Many hosts: collect a snapshot of each over ssh, check them here, store the results, answer queries."""

@@ -1,4 +1,4 @@
-"""Audit many hosts: collect a snapshot of each, check it here, hand on a record of each host."""
+"""Audit many hosts: collect a snapshot of each, check it here, pass on a record of each host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OnRecord = Callable[[HostRecord], None]
 
 
 class Progress:
-    """How far an audit is: hosts by collection verdict, and how long the rest may take."""
+    """Progress of an audit: hosts by collection verdict, and how long the rest may take."""
 
     def __init__(self, total: int) -> None:
         self.total, self.began = total, time.monotonic()
@@ -29,7 +29,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> Optional[float]:
-        """Return what the rest takes at the speed so far; None until enough hosts are done to say so."""
+        """Return the remaining time at the speed so far; None until enough hosts are done for an estimate."""
         done = self._done
         if done < min(self.total, 32):
             return None
@@ -37,7 +37,7 @@ class Progress:
 
     @property
     def _done(self) -> float:
-        """Hosts that are done; one that is collected and not yet checked is half done."""
+        """Hosts that are done; one that is collected but not yet checked counts half."""
         failed = sum(self.collected.values()) - self.collected[Collection.OK]
         return failed + (self.collected[Collection.OK] + self.checked) / 2
 
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
 
 def audit_hosts(hosts: Sequence[str], plan: Plan, question: Question, progress: Progress, on_record: OnRecord) -> None:
-    """Collect and check every host; `on_record` gets the record of each, also of those that were not collected."""
+    """Collect and check every host; `on_record` is called with the record of each, including those not collected."""
     program, command = collector_program(plan.job), remote_command(plan.ssh.timeout, plan.become)
     for part in chunks(hosts, CHUNK):
         found = _Collected(part, progress, on_record)
@@ -69,7 +69,7 @@ def audit_hosts(hosts: Sequence[str], plan: Plan, question: Question, progress: 
 
 
 class _Collected:
-    """The snapshots of one part of the hosts; the others are recorded as they come."""
+    """The snapshots of one batch of hosts; hosts without one are recorded as they come."""
 
     def __init__(self, hosts: Sequence[str], progress: Progress, on_record: OnRecord) -> None:
         self.snapshots: list[Snapshot] = []
@@ -82,12 +82,12 @@ class _Collected:
         return [host for host in self._left if host not in apart]
 
     def take_whole(self, host: str, answer: Answer) -> None:
-        """Take the answer of a host if there is a snapshot in it; else the host is asked again."""
+        """Process the answer of a host if it contains a snapshot; else the host is asked again."""
         if collection_verdict(answer, find_frame(answer.output)).collection is Collection.OK:
             self.take(host, answer)
 
     def take(self, host: str, answer: Answer) -> None:
-        """Take the answer of a host."""
+        """Process the answer of a host."""
         self._left.pop(host, None)
         verdict = collection_verdict(answer, find_frame(answer.output))
         self._progress.collected[verdict.collection] += 1
@@ -97,7 +97,7 @@ class _Collected:
             self._on_record(HostRecord(host, verdict.collection, visible(verdict.detail), answer.seconds))
 
     def end(self) -> None:
-        """Record the hosts about which ClusterShell said nothing."""
+        """Record the hosts for which ClusterShell reported nothing."""
         for host in self._left:
             self._progress.collected[Collection.TIMEOUT] += 1
             self._on_record(HostRecord(host, Collection.TIMEOUT))

@@ -1,4 +1,4 @@
-"""A worker of ClusterShell for ssh that hands on bytes, bounded, when a host is done. Needs ClusterShell."""
+"""A ClusterShell worker for ssh that passes on raw bytes, up to a limit, when a host is done. Needs ClusterShell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Client(SshClient):  # type: ignore[misc]  # ClusterShell has no types
         return super()._start()
 
     def _handle_read(self, sname: str) -> None:
-        """Keep what a host prints; where that is too much, close the pipe, which ends ssh."""
+        """Keep a host's output; if there is too much, close the pipe, which ends ssh."""
         data, kept = self._read(sname), self.kept[sname]
         is_output = sname == self.worker.SNAME_STDOUT
         limit = OUTPUT_LIMIT if is_output else ERRORS_LIMIT
@@ -34,10 +34,10 @@ class Client(SshClient):  # type: ignore[misc]  # ClusterShell has no types
             raise EngineClientEOF()
 
     def _flush_read(self, sname: str) -> None:
-        pass  # nothing waits for the end of a line
+        pass  # lines are not buffered
 
     def answer(self, status: Optional[int]) -> Answer:
-        """Return what came back, and let go of it."""
+        """Return what was received, and release it."""
         output, errors = (bytes(self.kept[name]) for name in (self.worker.SNAME_STDOUT, self.worker.SNAME_STDERR))
         self.kept = {}
         return Answer(output, errors, status, time.monotonic() - self.began)

@@ -1,4 +1,4 @@
-"""What became of collecting a snapshot from one host, apart from what its checks say."""
+"""The result of collecting a snapshot from one host, independent of its checks."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ WORDS: Mapping[Collection, Text] = {
     Collection.CORRUPT: Message("damaged snapshot"),
     Collection.TOO_OLD: Message("Python older than 3.6"),
 }
-SSH_FAILED = 255  # exit status of ssh where it has no connection
+SSH_FAILED = 255  # exit status of ssh if there is no connection
 _NOT_RUN = (126, 127)  # exit statuses of a shell: not executable, not found
 _ENDED = (124, 137)  # of timeout(1): ended after its time, killed after that
 _KEY_CHANGED = re.compile(r"REMOTE HOST IDENTIFICATION HAS CHANGED")
-# What OpenSSH prints where there is no connection (ssh.c, sshconnect.c, packet.c), the first that matches.
+# What OpenSSH prints if there is no connection (ssh.c, sshconnect.c, packet.c), the first that matches.
 _OF_SSH = (
     (_KEY_CHANGED, Collection.HOSTKEY),
     (
@@ -64,7 +64,7 @@ _OF_SUDO = re.compile(r"^sudo: |^sudo-rs: |is not in the sudoers file", re.MULTI
 
 
 class Answer(NamedTuple):
-    """What came back from a host. `status` is the exit status, None where the time was over."""
+    """The answer of a host. `status` is the exit status, None if time was up."""
 
     output: bytes
     errors: bytes
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The collection verdict of a host, the snapshot if there is one, and what was printed where there is none."""
+    """The collection verdict of a host, the snapshot if there is one, and otherwise the output."""
 
     collection: Collection
     snapshot: bytes = b""
@@ -81,12 +81,12 @@ class Verdict(NamedTuple):
 
 
 def collection_verdict(answer: Answer, frame: Frame) -> Verdict:
-    """Return what an answer amounts to; `frame` is what was found in its output."""
+    """Return the collection result of an answer; `frame` is what was found in its output."""
     from envtune.fleet.frame import FrameState
 
     errors = answer.errors.decode("utf-8", "replace")
     detail = _last_line(errors) or _last_line(answer.output[-4 * MAX_DETAIL :].decode("utf-8", "replace"))
-    if _KEY_CHANGED.search(errors):  # even if the site's ssh went on
+    if _KEY_CHANGED.search(errors):  # even if the site's ssh continued
         return Verdict(Collection.HOSTKEY, detail="REMOTE HOST IDENTIFICATION HAS CHANGED")
     if frame.state is FrameState.COMPLETE:
         return Verdict(Collection.OK, frame.snapshot)

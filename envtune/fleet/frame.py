@@ -1,4 +1,4 @@
-"""Find the snapshot in what a host printed: the first frame that is whole (`collector/frame.py` writes it)."""
+"""Find the snapshot in a host's output: the first complete frame (written by `collector/frame.py`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from envtune.records import NamedTuple
 _START = re.compile(rb"@@ENVTUNE/1 ([0-9]{1,9}) ([0-9a-f]{16})\r?\n")
 _TOO_OLD = re.compile(rb"@@ENVTUNE/1 too_old ")
 _END = re.compile(rb"\r?\n@@END\b")
-MAX_FRAMES = 16  # starts of frames that are looked at in one output
+MAX_FRAMES = 16  # starts of frames examined in one output
 
 
 class FrameState(enum.Enum):
-    """Whether there is a whole frame in an output, and if not, why."""
+    """Whether there is a complete frame in an output, and if not, why."""
 
     COMPLETE = "complete"
     NONE = "none"
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 def find_frame(output: bytes) -> Frame:
-    """Return the first whole frame in the output of a host, else why there is none. What is around it is ignored."""
+    """Return the first complete frame in a host's output, else why there is none. Surrounding text is ignored."""
     state = FrameState.TOO_OLD if _TOO_OLD.search(output) else FrameState.NONE
     for number, start in enumerate(_START.finditer(output)):
         if number == MAX_FRAMES:
@@ -48,7 +48,7 @@ def find_frame(output: bytes) -> Frame:
 
 
 def each_frame(output: bytes) -> Iterator[Frame]:
-    """Yield every frame of a stream of them, also those that are not whole."""
+    """Yield every frame of a stream, including incomplete ones."""
     for start in _START.finditer(output):
         yield _frame_at(output, start)
 

@@ -1,7 +1,7 @@
 """Run a program on many hosts through gateways: ClusterShell's tree. Needs ClusterShell, on the gateways as well.
 
-A host without a whole frame is asked again directly by who calls this: what was sent to a gateway that broke down did
-not arrive, and a gateway that hangs says nothing about its hosts.
+A host without a complete frame is asked again directly by the caller: what was sent to a failed gateway did not arrive,
+and a hung gateway reports nothing about its hosts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ClusterShell.Worker.Tree import TreeWorker
 from envtune.fleet.clients import ERRORS_LIMIT, OUTPUT_LIMIT, OnAnswer
 from envtune.fleet.collected import Answer
 
-_ROOT = "envtune-audit"  # stands for this machine, and for no host
-# How a gateway is started, unless the caller's environment says so; it writes no log.
+_ROOT = "envtune-audit"  # stands for this machine, not for a host
+# How a gateway is started, unless the caller's environment sets it; it writes no log.
 _DEFAULTS = {"CLUSTERSHELL_GW_PYTHON_EXECUTABLE": "python3", "CLUSTERSHELL_GW_LOG_DIR": os.devnull}
 
 
 class GatewayWorker(TreeWorker):  # type: ignore[misc]  # ClusterShell has no types
-    """The hosts of one task, reached through gateways; what they print comes in lines and is kept up to a limit."""
+    """The hosts of one task, reached through gateways; their output arrives in lines and is kept up to a limit."""
 
     def __init__(self, hosts: Sequence[str], command: str, timeout: float, on_answer: OnAnswer) -> None:
         self._on_answer, self._began = on_answer, time.monotonic()
@@ -63,7 +63,7 @@ class GatewayWorker(TreeWorker):  # type: ignore[misc]  # ClusterShell has no ty
 
 
 def add_gateways(task: Task, hosts: Sequence[str], gateways: Sequence[str]) -> None:
-    """Have the task reach the hosts through the gateways."""
+    """Make the task reach the hosts through the gateways."""
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
     graph = TopologyGraph()
@@ -73,5 +73,5 @@ def add_gateways(task: Task, hosts: Sequence[str], gateways: Sequence[str]) -> N
 
 
 def longest(hosts: int, gateways: int, fanout: int, seconds: float) -> float:
-    """Return how long this may take: as many times `seconds` as a gateway asks hosts one after the other."""
+    """Return how long this may take: `seconds` times the number of hosts that a gateway handles one after the other."""
     return seconds * (1 + hosts // (gateways * fanout))

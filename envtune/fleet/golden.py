@@ -14,7 +14,7 @@ from envtune.records import NamedTuple
 
 
 class GoldenRow(NamedTuple):
-    """Hosts on which a fact is another than the policy says (fail), is unknown, or is accepted (waived)."""
+    """Hosts on which a fact differs from the policy (fail), is unknown, or is accepted (waived)."""
 
     fact: str
     expected: Text
@@ -26,7 +26,7 @@ class GoldenRow(NamedTuple):
 def against_policy(
     store: Store, checks: Sequence[Check], only: Optional[Iterable[str]] = None
 ) -> tuple[GoldenRow, ...]:
-    """Return the hosts that are not as the golden values among these checks say, of those that were collected."""
+    """Return the collected hosts that do not have the golden values among these checks."""
     wanted = None if only is None else set(only)
     hosts = {host.id: host for host in store.hosts() if host.is_current and (wanted is None or host.name in wanted)}
     runs = store.runs()
@@ -51,7 +51,7 @@ def against_policy(
 
 
 def _judged(check: Check, value: Optional[str], reason: Optional[Text], host: str, now: float) -> Optional[Finding]:
-    """Return the finding of a fact that is not as it should be, waived or not; None where it is."""
+    """Return the finding of a fact that is not as it should be, waived or not; None if it is."""
     subject = str(check.arguments["name"])
     if value is None:
         finding = Finding(check, Outcome.UNKNOWN, check.severity, subject, None, None, reason, Evidence(""))
@@ -63,7 +63,7 @@ def _judged(check: Check, value: Optional[str], reason: Optional[Text], host: st
 
 
 def exit_code(rows: Sequence[GoldenRow]) -> int:
-    """Return 1 where a host differs, 3 where a fact is unknown, else 0."""
+    """Return 1 if a host differs, 3 if a fact is unknown, else 0."""
     outcomes = {row.outcome for row in rows}
     return 1 if Outcome.FAIL in outcomes else 3 if Outcome.UNKNOWN in outcomes else 0
 

@@ -1,4 +1,4 @@
-"""Which hosts are meant: a node set, a file of names, an inventory or Slurm's nodes."""
+"""Which hosts are selected: a node set, a file of names, an inventory or Slurm's nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from envtune.errors import UsageError, require_package
 from envtune.messages import Message, enumerated, nearest
 
 MOST_HOSTS = 100_000
-# No first `-`: ssh would take it for an option.
+# No leading `-`: ssh would parse it as an option.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:%-]{0,253}")
 _SECTION = re.compile(r"\[([^\]:]+)(?::(\w+))?\]")
 
@@ -121,7 +121,7 @@ def slurm_hosts(partition: Optional[str] = None) -> tuple[str, ...]:
 
 
 def required_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts, each once; raises UsageError for none, too many, or a name that is none."""
+    """Return the hosts, each once; raises UsageError for none, too many, or an invalid name."""
     found = tuple(dict.fromkeys(hosts))
     wrong = next((host for host in found if not _NAME.fullmatch(host)), None)
     if wrong is not None:
@@ -134,5 +134,5 @@ def required_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 
 
 def chunks(hosts: Sequence[str], size: int) -> list[Sequence[str]]:
-    """Return the hosts in parts of at most this size."""
+    """Return the hosts in batches of at most this size."""
     return [hosts[start : start + size] for start in range(0, len(hosts), size)]

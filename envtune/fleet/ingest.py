@@ -1,4 +1,4 @@
-"""Snapshots that came another way: files of a directory, or frames one after the other in a stream."""
+"""Snapshots from other sources: files of a directory, or consecutive frames in a stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_INPUT = 1 << 30  # bytes of a stream: 20,000 frames
 def ingest(place: str, stream: BinaryIO, question: Question) -> Iterator[HostRecord]:
     """Yield the record of each snapshot in a directory, a file, or for `-` in a stream of frames; raises UsageError.
 
-    A host goes by the name in its snapshot; one that cannot be read by that of its file.
+    A host is named as in its snapshot; if that cannot be read, by its file.
     """
     snapshots = _framed("-", stream.read(MOST_INPUT)) if place == "-" else _in_files(_files(Path(place)))
     yield from judge_all(snapshots, question)

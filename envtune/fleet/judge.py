@@ -1,7 +1,7 @@
-"""Check the snapshots of many hosts in processes of their own, as many as there are processors.
+"""Check the snapshots of many hosts in separate processes, one per CPU.
 
-A process checks one host after the other, within limits of memory, CPU and time for each. One that a host's snapshot
-brings down costs that host its verdict; another process goes on with the next host. What comes back is the record of a
+A process checks one host after the other, within limits of memory, CPU and time for each. If a host's snapshot brings a
+process down, only that host has no verdict; another process continues with the next host. The result is the record of a
 host, which is small. `audit/limited.py` does the same for one host and keeps what was found until then.
 """
 
@@ -38,17 +38,17 @@ from envtune.trust.characters import visible
 CPU = 30  # seconds for one host
 DEADLINE = 120.0  # seconds for one host
 MAX_REPLY = 16 << 20  # bytes
-MAX_NAME = 255  # characters of the name of a host
+MAX_NAME = 255  # characters of a host name
 _SIZE = 8
 SESSION = Message("the session that recorded the host")
 NO_JOB = Message("no job specified: use --python, --env-file or --job")
 
 
 class Snapshot(NamedTuple):
-    """The packed snapshot of a host. `by_ssh`: recorded in a session, which is no job.
+    """The packed snapshot of a host. `by_ssh`: recorded in a session, which is not a job.
 
-    `named_by_snapshot`: the host goes by the name in it, and `host` is where it came from. `reason` says why there is
-    no data.
+    `named_by_snapshot`: the host is named as in the snapshot, and `host` is where it came from. `reason` says why there
+    is no data.
     """
 
     host: str
@@ -60,7 +60,7 @@ class Snapshot(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is checked on each host; `work` is what else is done with a snapshot, instead of `judge_one`."""
+    """What is checked on each host; `work` replaces `judge_one` for other processing of a snapshot."""
 
     checks: Sequence[Check]
     expectations: Expectations
@@ -90,7 +90,7 @@ def judge_all(
 
 
 def _import_probes(checks: Sequence[Check]) -> None:
-    """Import what the checks need once, here, and not in each process."""
+    """Import what the checks need once here instead of in each process."""
     for check in checks:
         find_probe(check.probe)
     for name in fact_names():
@@ -107,13 +107,13 @@ class _Pool:
         self._idle: list[_Process] = []
 
     def give(self, snapshot: Snapshot) -> None:
-        """Have a process check a host."""
+        """Assign a host to a process."""
         process = self._idle.pop() if self._idle else _Process(self._question, [*self.busy.values(), *self._idle])
         process.begin(snapshot)
         self.busy[process.reading] = process
 
     def answers(self) -> Iterator[HostRecord]:
-        """Wait, and yield the records of hosts that are done, also of those whose process was brought down."""
+        """Wait, and yield the records of hosts that are done, including those whose process died."""
         soonest = min(process.until for process in self.busy.values())
         ready = select.select(list(self.busy), [], [], max(0.0, soonest - time.monotonic()))[0]
         late = [number for number, process in self.busy.items() if process.until <= time.monotonic()]
@@ -159,11 +159,11 @@ class _Process:
         try:
             with open(self._writing, "wb", closefd=False) as pipe:
                 pipe.write(len(data).to_bytes(_SIZE, "big") + data)
-        except BrokenPipeError:  # it has ended: reading says so
+        except BrokenPipeError:  # it has ended: reading will show that
             pass
 
     def read(self, ready: bool) -> Optional[HostRecord]:
-        """Return the record when it is there, or why there will be none; None when more has to come."""
+        """Return the record if it is complete, or why there will be none; None if more data is expected."""
         snapshot = self._snapshot
         if snapshot is None:
             raise AssertionError("no host was sent")
@@ -178,7 +178,7 @@ class _Process:
             return self._lost(snapshot, Message("the result is too large"))
         if len(self._buffer) < _SIZE + size or len(self._buffer) < _SIZE:
             return None
-        found = pickle.loads(bytes(self._buffer[_SIZE:]))  # our own process wrote it
+        found = pickle.loads(bytes(self._buffer[_SIZE:]))  # written by our own process
         self._buffer.clear()
         record: HostRecord = found
         return record
@@ -193,7 +193,7 @@ class _Process:
         return _damaged(snapshot, reason)
 
     def end(self) -> None:
-        """End the process, and close what leads to it."""
+        """End the process, and close the pipes to it."""
         if self.alive:
             os.close(self._writing)
             os.close(self.reading)
@@ -205,7 +205,7 @@ class _Process:
 
 
 def _serve(question: Question, tasks: int, answers: int) -> NoReturn:
-    """Check hosts until there is none any more; never returns into what the caller was doing."""
+    """Check hosts until there are none left; never returns to the caller."""
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
@@ -238,7 +238,7 @@ def _limit_cpu() -> None:
 
 
 def judge_one(snapshot: Snapshot, question: Question, alike: Optional[Alike] = None) -> HostRecord:
-    """Return the record of one host; a snapshot that cannot be read makes it a damaged one.
+    """Return the record of one host; a host with an unreadable snapshot counts as damaged.
 
     `alike` remembers what was checked before.
     """
@@ -255,9 +255,9 @@ def judge_one(snapshot: Snapshot, question: Question, alike: Optional[Alike] = N
 
 
 def failed_host(snapshot: Snapshot, error: Exception) -> HostRecord:
-    """Return the record of a host whose snapshot could not be judged, be it our fault: it costs this host alone.
+    """Return the record of a host whose snapshot could not be judged, even due to a bug: only this host is affected.
 
-    Raises the error where it is MemoryError, which is about this process.
+    Raises the error if it is a MemoryError, which is about this process.
     """
     if isinstance(error, MemoryError):
         raise error
@@ -275,7 +275,7 @@ def _report(host: SnapshotHost, by_ssh: bool, question: Question, alike: Alike) 
 
 
 def collected_context(host: SnapshotHost, by_ssh: bool, expectations: Expectations) -> Context:
-    """Return the context of a collected host; a session in which it was recorded is no job."""
+    """Return the context of a collected host; the session in which it was recorded is not a job."""
     options = resolve_target(host)
     context = open_context(host, options, expectations)
     return _without_session(context, options, host.data.get("target") or {}) if by_ssh else context
@@ -289,7 +289,7 @@ def report_of(host: SnapshotHost, context: Context, facts: tuple[Fact, ...], fin
 
 
 def _without_session(context: Context, options: TargetOptions, named: Any) -> Context:
-    """Return the context in which the Python and variables of the session stand for no job."""
+    """Return the context in which the Python and variables of the session do not count as a job."""
     reason: Text = NO_JOB
     if named.get("job") is not None and options.pid is None:
         reason = Message("no process named {name} found", name=visible(str(named["job"]))[:100])

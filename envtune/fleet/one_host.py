@@ -1,4 +1,4 @@
-"""What a store knows of one host."""
+"""What a store knows about one host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OneHost(NamedTuple):
 
 
 def one_host(store: Store, name: str) -> OneHost:
-    """Return what is known of the host; raises UsageError where there is none of that name."""
+    """Return what is known about the host; raises UsageError if there is none of that name."""
     hosts = {host.name: host for host in store.hosts()}
     if name not in hosts:
         near = nearest(name, tuple(hosts))

@@ -9,8 +9,8 @@ from typing import Optional
 from envtune.assemble import PROLOGUE, shipped
 from envtune.records import NamedTuple
 
-KILL_AFTER = 5  # seconds after the time is over
-# Any Python 3 reads it; an old one says so instead of failing somewhere in the collector.
+KILL_AFTER = 5  # seconds after the timeout
+# Any Python 3 can parse it; an old one says so instead of failing somewhere in the collector.
 _PROGRAM = """\
 {prologue}
 if sys.version_info < (3, 6):
@@ -37,13 +37,13 @@ class Job(NamedTuple):
 
 
 def collector_program(job: Job) -> bytes:
-    """Return the collector as a program that is read from standard input and prints a frame."""
+    """Return the collector as a program for standard input that prints a frame."""
     packed = base64.b64encode(zlib.compress(shipped("collector").encode("utf-8"), 9))
     words = ascii(["collector.py", "--frame", *job.words])
     return _PROGRAM.format(prologue=PROLOGUE.strip(), words=words, packed=packed).encode("ascii")
 
 
 def remote_command(seconds: int, become: bool) -> str:
-    """Return the command for the host's shell: nothing of it outlives `seconds`, even where the connection is lost."""
+    """Return the command for the host's shell: nothing of it outlives `seconds`, even if the connection is lost."""
     command = f"timeout -k {KILL_AFTER} {seconds} python3 -I -"
     return f"sudo -n {command}" if become else command

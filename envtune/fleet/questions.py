@@ -29,7 +29,7 @@ _MARKERS = {VARIABLE: VARIABLES}
 
 
 class Said(NamedTuple):
-    """What a check says on some hosts, in both languages."""
+    """The outcome of a check on some hosts, in both languages."""
 
     text: Optional[Both]
     hosts: tuple[str, ...]
@@ -47,7 +47,7 @@ class CheckSummary(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """What every check says on every host: hosts with the same outcomes, in CODES, together, the worst first."""
+    """The outcome of every check on every host: hosts grouped by equal outcomes, in CODES, the worst first."""
 
     checks: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
@@ -66,7 +66,7 @@ CODES: Mapping[str, str] = {
 
 
 class Overview(NamedTuple):
-    """The whole fleet as its last collections show it."""
+    """The whole fleet as of each host's last collection."""
 
     runs: Mapping[int, Run]
     hosts: tuple[HostRow, ...]
@@ -77,7 +77,7 @@ class Overview(NamedTuple):
 
     @property
     def collected(self) -> tuple[HostRow, ...]:
-        """The hosts whose last attempt brought a snapshot."""
+        """The hosts whose last attempt yielded a snapshot."""
         return tuple(host for host in self.hosts if host.is_current)
 
     @property
@@ -90,16 +90,16 @@ class Overview(NamedTuple):
 
     @property
     def verdicts(self) -> Mapping[str, int]:
-        """How many of the collected hosts have which verdict."""
+        """The number of collected hosts by verdict."""
         return dict(Counter(host.verdict for host in self.collected).most_common())
 
     @property
     def failing(self) -> tuple[CheckSummary, ...]:
-        """The checks that fail, what matters most first."""
+        """The checks that fail, the most important first."""
         return tuple(check for check in self.checks if check.outcome in ("fail", "error"))
 
     def exit_code(self, fail_on: Optional[Severity]) -> int:
-        """Return 1 for a failed check or a difference at or above `fail_on`, 3 where something is unknown, else 0."""
+        """Return 1 for a failed check or a difference at or above `fail_on`, 3 if something is unknown, else 0."""
         if fail_on is None:
             return 0
         rows = [row for group in self.groups for row in group.differences]
@@ -133,7 +133,7 @@ def overview(
 def differences(
     store: Store, only: Optional[Iterable[str]] = None, groups: Sequence[Sequence[str]] = ()
 ) -> tuple[Group, ...]:
-    """Return the facts over the hosts that were collected at the last attempt, as `overview` compares them."""
+    """Return the facts of the hosts whose last attempt was collected, as `overview` compares them."""
     wanted = None if only is None else set(only)
     hosts = {
         host.id: host.name for host in store.hosts() if host.is_current and (wanted is None or host.name in wanted)
@@ -142,7 +142,7 @@ def differences(
 
 
 def matrix(store: Store, hosts: Mapping[int, str]) -> Matrix:
-    """Return what every check says on the hosts."""
+    """Return the outcome of every check on the hosts."""
     outcomes = {host: (own, codes) for host, own, codes in store.matrix(CODES) if host in hosts}
     checks = sorted({check for own in {own for own, _ in outcomes.values()} for check in own})
     if not checks:
@@ -154,14 +154,14 @@ def matrix(store: Store, hosts: Mapping[int, str]) -> Matrix:
     rows: dict[str, list[str]] = {}
     for host, name in hosts.items():
         own, codes = outcomes.get(host, ((), ""))
-        known = codes + CODES["notapplicable"]  # the last one is that of a check that was not made
+        known = codes + CODES["notapplicable"]  # the last one is for a check that was not run
         rows.setdefault("".join(in_order[own](known)), []).append(name)
     ordered = sorted(rows.items(), key=lambda row: (-row[0].count("f"), -len(row[1]), row[0]))
     return Matrix(tuple(checks), tuple((codes, tuple(names)) for codes, names in ordered))
 
 
 def check_summaries(store: Store, hosts: Mapping[int, str]) -> tuple[CheckSummary, ...]:
-    """Return the checks that did not pass on some of the hosts, what matters most first."""
+    """Return the checks that did not pass on some of the hosts, the most important first."""
     texts = store.texts()
     found: dict[tuple[str, str], dict[Optional[int], list[str]]] = {}
     first: dict[tuple[str, str], int] = {}
@@ -205,7 +205,7 @@ def _is_compared(name: str) -> bool:
 
 
 def compared(store: Store, hosts: Mapping[int, str], groups: Sequence[Sequence[str]] = ()) -> tuple[Group, ...]:
-    """Return the facts over hosts of one kind, and over those of one job; or over each of `groups`."""
+    """Return the facts across hosts of one kind, and across those of one job; or across each of `groups`."""
     texts, values = store.texts(), list(store.value_rows(_is_compared))
     reports = _reports(values, hosts, texts)
     if groups:
@@ -218,12 +218,12 @@ def compared(store: Store, hosts: Mapping[int, str], groups: Sequence[Sequence[s
     several = [group for group in found if len(group.hosts) > 1]
     rows = _values(values, hosts, texts, several)
     _add_systems(rows, several)
-    alone = [group for group in found if len(group.hosts) < 2]  # it differs from nobody
+    alone = [group for group in found if len(group.hosts) < 2]  # it has nothing to differ from
     return (*(group._replace(rows=_rows(group, own)) for group, own in zip(several, rows)), *alone)
 
 
 def _reports(values: Iterable[ValueRow], hosts: Mapping[int, str], texts: Mapping[int, Both]) -> dict[str, HostReport]:
-    """Return by name what kinds and jobs are told apart by."""
+    """Return, by name, the facts that distinguish kinds and jobs."""
     facts: dict[int, dict[str, Fact]] = {number: {} for number in hosts}
     for row in values:
         if row.name in _APART:
@@ -232,7 +232,7 @@ def _reports(values: Iterable[ValueRow], hosts: Mapping[int, str], texts: Mappin
             for host in row.hosts:
                 if host in facts:
                     facts[host][row.name] = fact
-    shared: dict[tuple[int, ...], dict[str, Fact]] = {}  # most hosts have the same ones
+    shared: dict[tuple[int, ...], dict[str, Fact]] = {}  # most hosts share the same ones
     return {
         hosts[number]: HostReport(
             hosts[number], hosts[number], _NO_REPORT, shared.setdefault(tuple(map(id, found.values())), found), _NOTHING
@@ -244,7 +244,7 @@ def _reports(values: Iterable[ValueRow], hosts: Mapping[int, str], texts: Mappin
 def _values(
     values: Iterable[ValueRow], hosts: Mapping[int, str], texts: Mapping[int, Both], groups: Sequence[Group]
 ) -> list[dict[str, Values]]:
-    """Return for each group by fact the hosts that have each value."""
+    """Return, for each group and fact, the hosts that have each value."""
     numbers: dict[str, list[int]] = {}
     for number, group in enumerate(groups):
         for report in group.hosts:
@@ -265,14 +265,14 @@ def _values(
 
 
 def _known(texts: Mapping[int, Both], value: Optional[int], own: Optional[int], reason: Optional[int]) -> CompareValue:
-    """Return a value by the numbers of its texts."""
+    """Return a value from the numbers of its texts."""
     if value is not None:
         return CompareValue(texts[value][0], texts[value if own is None else own][0])
     return CompareValue(None, None, Message("no reason given") if reason is None else Bilingual(*texts[reason]))
 
 
 def _add_systems(rows: Sequence[dict[str, Values]], groups: Sequence[Group]) -> None:
-    """Put name and version of the system in one fact, as hosts are compared elsewhere."""
+    """Combine name and version of the system into one fact, as in other comparisons."""
     for values, group in zip(rows, groups):
         alike: dict[tuple[Optional[Fact], Optional[Fact]], list[HostReport]] = {}
         for report in group.hosts:
@@ -293,7 +293,7 @@ def _rows(group: Group, values: Mapping[str, Values]) -> tuple[FactRow, ...]:
 
 
 def _complete(values: Mapping[str, Values], name: str, every: Sequence[str]) -> Values:
-    """Return the values of a fact; hosts that say nothing about it have none, or a reason why it is unknown."""
+    """Return the values of a fact; hosts without it have none, or a reason why it is unknown."""
     found = dict(values.get(name, {}))
     left = set(every).difference(*found.values())
     for why, labels in values.get(_MARKERS.get(name.partition(":")[0] + ":", ""), {}).items():
@@ -306,7 +306,7 @@ def _complete(values: Mapping[str, Values], name: str, every: Sequence[str]) -> 
 
 
 def _package_rows(sets: Values) -> Iterator[FactRow]:
-    """Yield a row for each Python package; nothing where all hosts have the same set."""
+    """Yield a row for each Python package; nothing if all hosts have the same set."""
     if len(sets) < 2:
         return
     expanded = {value: _packages(value.text) for value in sets if value.reason is None}
@@ -329,5 +329,5 @@ def _packages(text: Optional[str]) -> Mapping[str, str]:
 
 
 def fact_title(name: str) -> Text:
-    """Return what a person calls a fact, also the whole set of packages."""
+    """Return the display name of a fact, including the whole set of packages."""
     return Message("Python packages") if name == PACKAGES else title(name)

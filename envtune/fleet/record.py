@@ -1,4 +1,4 @@
-"""What is kept of a host: its facts, the outcome of each check and why, as plain text in both languages."""
+"""What is stored about a host: its facts, the outcome of each check and why, as plain text in both languages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from envtune.model import Fact, Finding, Outcome, Report
 from envtune.records import NamedTuple
 from envtune.trust.characters import visible
 
-NOTE = "note"  # of a check that failed and is no problem
-MAX_TEXT = 400  # characters of what was found
+NOTE = "note"  # of a check that failed but is not a problem
+MAX_TEXT = 400  # characters of a finding
 MAX_VALUE = 4096  # characters of a fact
 MAX_PACKAGES = 1 << 17  # characters of all packages
 MAX_FACTS = 1000
@@ -27,7 +27,7 @@ Both = tuple[str, str]  # the same in English and Chinese
 
 
 class FactRecord(NamedTuple):
-    """A fact: its value, the value without what names the host, and why it is unknown."""
+    """A fact: its value, the value without what identifies the host, and why it is unknown."""
 
     value: Optional[str]
     own: Optional[str] = None
@@ -35,7 +35,7 @@ class FactRecord(NamedTuple):
 
 
 class CheckRecord(NamedTuple):
-    """What a check says about the host as a whole; `said` is what was found, or why nothing could be."""
+    """The overall outcome of a check on the host; `said` is what was found, or why nothing could be."""
 
     outcome: str  # an Outcome, or NOTE
     severity: str
@@ -43,7 +43,7 @@ class CheckRecord(NamedTuple):
 
 
 class HostRecord(NamedTuple):
-    """A host, as one collection found it. Without checks where it was not collected; `detail` says why."""
+    """A host, as one collection found it. Without checks if it was not collected; `detail` says why."""
 
     host: str
     collection: Collection
@@ -56,7 +56,7 @@ class HostRecord(NamedTuple):
 
 
 def record_of(host: str, report: Report) -> HostRecord:
-    """Return what is kept of a report."""
+    """Return what is stored of a report."""
     named = labelled([(host, report)])[0]
     by_check: dict[str, list[Finding]] = {}
     for finding in report.findings:

@@ -1,7 +1,7 @@
-"""Run a program on many hosts by ssh, with ClusterShell: the site's own ssh, so many at a time, each within its time.
+"""Run a program on many hosts by ssh, with ClusterShell: the site's own ssh, in limited numbers, with timeouts.
 
-What a host prints is kept up to a limit and no further: one that prints more loses its connection, and its answer is
-what came until then. ClusterShell starts ssh; `clients.py` gives it a client that reads bytes and not lines.
+A host's output is kept up to a limit: one that prints more is disconnected, and its answer is what arrived until then.
+ClusterShell starts ssh; `clients.py` gives it a client that reads bytes instead of lines.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from envtune.fleet.collected import Answer
 from envtune.messages import Message
 from envtune.records import NamedTuple
 
-CHUNK = 1000  # hosts of one ClusterShell task: a larger one costs more for each host
-GRACE = 10  # seconds beyond the time of the program, for what travels
-# Behind what the user gives: the first value of an option counts.
+CHUNK = 1000  # hosts of one ClusterShell task: larger ones cost more per host
+GRACE = 10  # seconds beyond the program's timeout, for transfers
+# After the user's options: the first value of an option counts.
 HOST_KEY_OPTIONS = ("-oStrictHostKeyChecking=yes", "-oPermitLocalCommand=no", "-oClearAllForwardings=yes")
 OnAnswer = Callable[[str, Answer], None]
 
 
 class Ssh(NamedTuple):
-    """How hosts are reached: options for ssh, hosts at a time, and seconds to connect and for the program."""
+    """How hosts are reached: ssh options, number of hosts at a time, timeouts for connecting and for the program."""
 
     options: str = ""
     user: Optional[str] = None
@@ -33,12 +33,12 @@ class Ssh(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """Seconds after which a host is given up."""
+        """Seconds after which a host is abandoned."""
         return self.connect_timeout + self.timeout + GRACE
 
 
 def require_options(text: str) -> None:
-    """Raise UsageError for options of ssh that accept a changed host key, or that cannot be read."""
+    """Raise UsageError for ssh options that accept a changed host key, or that cannot be parsed."""
     try:
         words = " ".join(shlex.split(text)).lower().replace(" ", "").replace("=", "")
     except ValueError as error:
@@ -50,9 +50,9 @@ def require_options(text: str) -> None:
 
 
 def run_everywhere(hosts: Sequence[str], command: str, program: bytes, ssh: Ssh, on_answer: OnAnswer) -> None:
-    """Run the command on these hosts with the program on its standard input; `on_answer` gets each answer at once.
+    """Run the command on these hosts with the program on its standard input; `on_answer` is called for each answer.
 
-    More than CHUNK hosts belong to several calls.
+    Split more than CHUNK hosts into several calls.
     """
     from envtune.fleet.clients import Worker
 
@@ -64,7 +64,7 @@ def run_everywhere(hosts: Sequence[str], command: str, program: bytes, ssh: Ssh,
 def run_through_gateways(
     hosts: Sequence[str], gateways: Sequence[str], command: str, program: bytes, ssh: Ssh, on_answer: OnAnswer
 ) -> None:
-    """Do the same by way of gateways; there may be hosts without an answer, and without a whole one."""
+    """Do the same through gateways; some hosts may have no answer, or an incomplete one."""
     from envtune.fleet.gateways import GatewayWorker, add_gateways, longest
 
     failures: list[Exception] = []
@@ -81,21 +81,21 @@ def run_through_gateways(
     try:
         _start(task, GatewayWorker(hosts, command, ssh.longest, answered), program)
         task.resume(longest(len(hosts), len(gateways), ssh.fanout, ssh.longest + GRACE))
-    except Exception:  # what a gateway says is not what ClusterShell expects, or it says nothing any more
+    except Exception:  # a gateway's output is not what ClusterShell expects, or it no longer responds
         task.abort()
-        if failures:  # that is ours: the store is full, say
+        if failures:  # an error of ours: the disk of the store is full, for example
             raise failures[0] from None
     finally:
         task.topology = task.router = None
 
 
 def _task(ssh: Ssh) -> Any:
-    """Return ClusterShell's task of this thread, which reaches hosts so."""
+    """Return ClusterShell's task of this thread, configured to reach hosts this way."""
     import logging
 
     from ClusterShell.Task import task_self
 
-    logging.getLogger("ClusterShell").setLevel(logging.CRITICAL)  # a host that ends early is told by its verdict
+    logging.getLogger("ClusterShell").setLevel(logging.CRITICAL)  # a host that ends early is reported by its verdict
     task = task_self()
     options = " ".join((ssh.options, *HOST_KEY_OPTIONS)).strip()
     named = (("ssh_path", ssh.path), ("ssh_options", options), ("ssh_user", ssh.user))

@@ -1,5 +1,5 @@
-"""Hooks of schedulers: what is known about a host to a node's state, in Slurm and in Kubernetes.
+"""Hooks of schedulers: set a node's state in Slurm and in Kubernetes from what is known about the host.
 
-A hook never holds up a node by a fault of its own: its work is done by processes that are ended in time (limits.py),
-and only what they have said has an effect. What a prolog imports is little, because it runs before every job.
+A hook never blocks a node because of its own failure: its work is done by processes with a time limit (limits.py), and
+only what they have reported has an effect. A prolog imports little, because it runs before every job.
 """

@@ -1,4 +1,4 @@
-"""What is done with a node: pure tables of its state, the drain that a hook has made, and the verdict."""
+"""What to do with a node: pure tables of its state, the drain set by a hook, and the verdict."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Optional
 from envtune.hook.records import DECIDED, Drain, Node, Verdict, reason_for
 from envtune.records import NamedTuple
 
-# States and flags as in Slurm's node_state_base_string and node_state_flag_string. A node in another one is left as it
-# is: it is maintained, rebooted or powered down by somebody, or the state is newer than this table.
+# States and flags as in Slurm's node_state_base_string and node_state_flag_string. A node in another state is left
+# alone: it is being maintained, rebooted or powered down, or the state is newer than this table.
 _WORKING = frozenset(("IDLE", "ALLOCATED", "MIXED"))
 _HARMLESS = frozenset(("COMPLETING", "PLANNED", "RESERVED", "CLOUD", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "BLOCKED"))
 _DRAIN = frozenset(("DRAIN", "DRAINED", "DRAINING"))
@@ -22,7 +22,7 @@ class Action(enum.Enum):
     LEAVE = "leave"
     DRAIN = "drain"
     RESUME = "resume"
-    FORGET = "forget"  # the drain that was kept: somebody has resumed the node or drained it anew
+    FORGET = "forget"  # the stored drain: somebody has resumed the node or drained it again
 
 
 class Decision(NamedTuple):
@@ -31,11 +31,11 @@ class Decision(NamedTuple):
     action: Action
     why: str
     reason: str = ""  # of a drain
-    checks: tuple[str, ...] = ()  # all it is made for; the reason names the first of them
+    checks: tuple[str, ...] = ()  # all checks it is for; the reason names the first of them
 
 
 def is_drained(node: Node) -> bool:
-    """Return whether no further job gets the node."""
+    """Return whether no further job is started on the node."""
     return bool(node.states & _DRAIN)
 
 
@@ -69,7 +69,7 @@ def _with_problems(node: Node, own: bool, problems: tuple[str, ...]) -> Decision
 
 
 def _without_problems(node: Node, drain: Drain, verdict: Verdict) -> Decision:
-    """Return what is done where this program has drained the node, and no check fails."""
+    """Return what to do if this program has drained the node, and no check fails."""
     if not verdict.complete:
         return Decision(Action.LEAVE, "not all checks were run in time")
     for name in drain.checks:

@@ -17,7 +17,7 @@ MESSAGE_LENGTH = 4096  # of a container's termination message
 
 
 class Answer(NamedTuple):
-    """What is said about the host: `status` of the condition, and one line."""
+    """What is reported about the host: `status` of the condition, and one line."""
 
     status: str
     message: str
@@ -29,12 +29,12 @@ class Answer(NamedTuple):
 
     @property
     def plugin_line(self) -> str:
-        """The message as far as a custom plugin's is read."""
+        """The message, cut to what is read of a custom plugin's output."""
         return shortened(self.message, PLUGIN_LENGTH)
 
 
 def answer(verdict: Optional[Verdict], threshold: str, fault: str = "") -> Answer:
-    """Return what a verdict amounts to; without one, why there is none."""
+    """Return the answer for a verdict; without one, why there is none."""
     if verdict is None:
         return Answer("Unknown", f"could not be checked: {fault}")
     problems = verdict.problems(threshold)
@@ -51,7 +51,7 @@ def answer(verdict: Optional[Verdict], threshold: str, fault: str = "") -> Answe
 
 
 def condition(answered: Answer, before: Any, now: float) -> Mapping[str, str]:
-    """Return the NodeCondition of the core/v1 API; the transition is the earlier one's where the status is the same."""
+    """Return the NodeCondition of the core/v1 API; the transition time is kept if the status is the same."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     same = isinstance(before, dict) and before.get("status") == answered.status
     changed = before.get("lastTransitionTime") if same else stamp
@@ -66,10 +66,10 @@ def condition(answered: Answer, before: Any, now: float) -> Mapping[str, str]:
 
 
 def condition_text(data: Mapping[str, str]) -> str:
-    """Return the condition as a file: one member a line, which a shell script reads without a JSON parser."""
+    """Return the condition as a file: one member per line, so that a shell script can read it without a JSON parser."""
     return json.dumps(data, indent=1, ensure_ascii=True) + "\n"
 
 
 def shortened(text: str, most: int) -> str:
-    """Return at most so many characters of a text, with dots where some are left out."""
+    """Return at most that many characters of a text, with dots if it was cut."""
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,7 +1,7 @@
-"""Work in a process of its own that is ended in time, with everything it has started.
+"""Work in a separate process that is killed after a time limit, with everything it has started.
 
-Only what the process has said counts. One that raises, is killed, or does not end in time has said no more than it had
-said by then, and takes nothing along: the scheduler sees the exit status of the process that waits here.
+Only what the process has reported counts. If it raises, is killed, or does not end in time, what it reported until then
+counts, and nothing else is affected: the scheduler sees the exit status of the process that waits here.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _GRACE = 0.5  # seconds in which a killed process ends, unless it is in state D
 
 
 class Ended(NamedTuple):
-    """What the process has said, one mapping a line, and why that is not all (None where it is)."""
+    """What the process has reported, one mapping per line, and why that is not complete (None if it is)."""
 
     said: tuple[Mapping[str, Any], ...]
     fault: Optional[str]
     timed_out: bool = False
 
     def last(self, key: str, default: Any = None) -> Any:
-        """Return what was said last under this key."""
+        """Return the last value reported under this key."""
         return next((line[key] for line in reversed(self.said) if key in line), default)
 
 
 def run_limited(work: Work, seconds: float) -> Ended:
-    """Call `work(say)` in a forked process and return what it has said; never raises.
+    """Call `work(say)` in a forked process and return what it has reported; never raises.
 
-    After `seconds` the process is killed with all its children. What it is doing it says under the key `step`.
+    After `seconds` the process is killed with all its children. It reports what it is doing under the key `step`.
     """
     seconds = max(seconds, 0.1)
     with _EndedAlong() as along:
@@ -61,7 +61,7 @@ def run_limited(work: Work, seconds: float) -> Ended:
 
 def _ended(text: bytes, status: Optional[int], in_time: bool, seconds: float) -> Ended:
     said = []
-    for line in text.split(b"\n")[:-1]:  # what follows the last line end was not said to its end
+    for line in text.split(b"\n")[:-1]:  # what follows the last newline is incomplete
         with suppress(ValueError):
             row = json.loads(line)
             said.append(row if isinstance(row, dict) else {})
@@ -82,7 +82,7 @@ def _work_and_end(work: Work, writer: int, seconds: float) -> None:
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds + 2)  # where who waits was killed
+        signal.setitimer(signal.ITIMER_REAL, seconds + 2)  # in case the waiting process was killed
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_RDWR), 0)
 
@@ -113,7 +113,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _read(reader: int, seconds: float) -> tuple[bytes, bool]:
-    """Return what is written before the end of time, and whether the writer has ended by then."""
+    """Return what is written before the deadline, and whether the writer has ended by then."""
     text, end = bytearray(), time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
@@ -139,7 +139,7 @@ def _reap(child: int, seconds: float) -> Optional[int]:
 
 
 class _EndedAlong:
-    """While it lasts, a signal that ends this process ends the whole tree of its child first."""
+    """While active, a signal that ends this process first kills the whole tree of its child."""
 
     def __init__(self) -> None:
         self._child = 0
@@ -169,13 +169,13 @@ class _EndedAlong:
     def _end(self, number: int, frame: object) -> None:
         if self._child:
             end_tree(self._child)
-        os._exit(0)  # the scheduler has ended the hook: that says nothing about the node
+        os._exit(0)  # the scheduler has ended the hook: says nothing about the node
 
 
 def end_tree(root: int) -> None:
-    """Kill a child of ours and everything below it, also what has a session of its own.
+    """Kill a child and all its descendants, including those in other sessions.
 
-    Each is stopped before its children are looked for, so that none is missed.
+    Each is stopped before its children are listed, so that none is missed.
     """
     found: list[int] = []
     pending = [root]

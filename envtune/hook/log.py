@@ -1,4 +1,4 @@
-"""One line for each thing a hook did or could not do: in the host's log, and where the scheduler keeps what it prints.
+"""One line for each thing a hook did or could not do: in the host's log, and on the output kept by the scheduler.
 
 Lines are English whatever the locale: administrators and their programs search for them on many hosts.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from envtune.trust.characters import visible
 
-_LONGEST = 900  # bytes of a line that every syslog takes; RFC 3164 allows 1024 with what comes before
+_LONGEST = 900  # bytes of a line that every syslog accepts; RFC 3164 allows 1024 including the header
 
 
 def note(text: str, quiet: bool = False) -> None:
@@ -19,12 +19,12 @@ def note(text: str, quiet: bool = False) -> None:
 
 
 def fault(hook: str, text: str) -> None:
-    """Say what this program could not do, and that the node stays as it is."""
+    """Report what this program could not do, and that the node is unchanged."""
     _say(f"{hook}: {text}; the node is left as it is", sys.stderr, "LOG_WARNING")
 
 
 def warn(text: str) -> None:
-    """Say what went wrong and had no effect on the answer."""
+    """Report what went wrong without an effect on the answer."""
     _say(text, sys.stderr, "LOG_WARNING")
 
 
@@ -37,7 +37,7 @@ def answer(line: str) -> None:
 
 def _say(text: str, stream: object, level: object) -> None:
     line = visible(text)[:_LONGEST]
-    with suppress(Exception):  # nobody reads it; what was decided counts all the same
+    with suppress(Exception):  # nobody reads it; the decision stands all the same
         stream.write(f"envtune: {line}\n")  # type: ignore[attr-defined]
         stream.flush()  # type: ignore[attr-defined]
     if level is None:

@@ -1,6 +1,6 @@
 """The hooks of slurmd: slurm-prolog and slurm-health.
 
-Both work in two limited processes (limits.py): one finds the verdict, one changes the node. What fails in either is a
+Both work in two limited processes (limits.py): one finds the verdict, one changes the node. A failure in either is a
 line in the log and exit status 0.
 """
 
@@ -29,19 +29,19 @@ from envtune.hook.slurm import Slurm, SlurmError, node_name
 from envtune.hook.state import State, StateError, boot_id
 from envtune.records import NamedTuple
 
-REFUSED = 20  # of slurm-prolog; Python ends with 1 where it cannot even start, and a shell with 2, 126 and more
-_CHECKING = 0.7  # the part of the time in which the checks are run; the rest is for Slurm
+REFUSED = 20  # of slurm-prolog; Python exits with 1 if it cannot even start, and a shell with 2, 126 and more
+_CHECKING = 0.7  # the part of the time for the checks; the rest is for Slurm
 UPDATING = "scontrol update"
 PROLOG, HEALTH = "slurm-prolog", "slurm-health"
 Decide = Callable[[Node, Optional[Drain]], Decision]
 
 
 class Settings(NamedTuple):
-    """What the options of a hook say; `state` is the directory with what hooks keep."""
+    """The options of a hook; `state` is the directory with the hooks' files."""
 
     state: str
     timeout: float
-    fail_on: str = ""  # that of the verdict
+    fail_on: str = ""  # threshold of the verdict
     choice: Choice = ALL
     node: str = ""
     scontrol: str = "scontrol"
@@ -51,7 +51,7 @@ class Settings(NamedTuple):
 
 
 def prolog(settings: Settings, judge: Work) -> int:
-    """Return REFUSED where the node has problems and was drained for them, else 0; never raises."""
+    """Return REFUSED if the node has problems and was drained for them, else 0; never raises."""
     end = time.monotonic() + settings.timeout
     verdict = _kept_verdict(settings, end)
     if verdict is None and settings.stale == "check":
@@ -108,7 +108,7 @@ def _report(hook: str, ended: Ended) -> None:
 
 
 def _kept_verdict(settings: Settings, end: float) -> Optional[Verdict]:
-    """Return the last verdict where it still counts, else None after saying why there is none."""
+    """Return the last verdict if it is still valid, else None after reporting why."""
 
     def read(say: Say) -> None:
         say(step="reading the last verdict")
@@ -136,9 +136,9 @@ def _kept_verdict(settings: Settings, end: float) -> Optional[Verdict]:
 
 
 def _checked(hook: str, judge: Work, end: float, keep: Optional[str]) -> Optional[Verdict]:
-    """Run the checks and keep the verdict; None after saying why there is none.
+    """Run the checks and store the verdict; None after reporting why there is none.
 
-    What was found before time was up counts: a problem is one also where other checks were not run.
+    What was found before time was up counts: a problem is a problem even if other checks were not run.
     """
     ended = run_limited(judge, (end - time.monotonic()) * _CHECKING)
     verdict = verdict_of(ended)
@@ -155,7 +155,7 @@ def _checked(hook: str, judge: Work, end: float, keep: Optional[str]) -> Optiona
 
 
 def verdict_of(ended: Ended) -> Optional[Verdict]:
-    """Return what a process that ran checks has said; None where it failed, or said nothing in its time."""
+    """Return what a process that ran checks has reported; None if it failed, or reported nothing in time."""
     rows = [row for row in ended.said if {"check", "outcome", "severity"} <= set(row)]
     if not rows or (ended.fault is not None and not ended.timed_out):
         return None
@@ -168,7 +168,7 @@ def verdict_of(ended: Ended) -> Optional[Verdict]:
 
 
 def _act(settings: Settings, decide: Decide, say: Say) -> None:
-    """Do to the node what is decided; a drain is kept before it is made, or it could not be undone."""
+    """Apply the decision to the node; a drain is stored before it is set, or it could not be undone."""
     state = State(settings.state)
     slurm = Slurm(settings.scontrol, node_name(settings.node))
     if settings.dry_run:
@@ -203,7 +203,7 @@ def _kept_drain(state: State, node: str) -> Optional[Drain]:
 
 
 def _drain(slurm: Slurm, state: State, decision: Decision, before: Optional[Drain], say: Say) -> None:
-    """Drain the node and keep by which time the drain is known again; the drain before is kept where Slurm refuses."""
+    """Drain the node and store the time that identifies the drain; the previous drain is kept if Slurm refuses."""
     drain = Drain(slurm.node, decision.reason, decision.checks, began=time.time())
     state.keep_drain(drain)
     say(step=UPDATING)

@@ -21,7 +21,7 @@ _LIMIT = 1 << 16  # bytes of a condition that is read
 
 
 class Settings(NamedTuple):
-    """What the options say. `condition` is a file, `plugin` the protocol of the node-problem-detector."""
+    """The options. `condition` is a file, `plugin` the protocol of the node-problem-detector."""
 
     timeout: float
     fail_on: str = ""
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
 
 
 def init(settings: Settings, judge: Work) -> int:
-    """Check, write what is asked for, and return the exit status; never raises."""
+    """Check, write the requested output, and return the exit status; never raises."""
     ended = run_limited(judge, settings.timeout)
     verdict = verdict_of(ended)
     answered = answer(verdict, settings.fail_on, ended.fault or "no check was run")
@@ -62,7 +62,7 @@ def _write(settings: Settings, path: str, answered: Answer, write: object) -> No
 
 
 def _write_condition(path: str, answered: Answer) -> None:
-    """Write the condition over the one that is there; raises EnvtuneError."""
+    """Replace the existing condition; raises EnvtuneError."""
     from envtune.report.formats.files import write_file
 
     data = condition(answered, _before(path), time.time())
@@ -70,7 +70,7 @@ def _write_condition(path: str, answered: Answer) -> None:
 
 
 def _before(path: str) -> Optional[object]:
-    """Return the condition that is there; None for none, and for what is not one."""
+    """Return the existing condition; None if there is none or it is invalid."""
     with suppress(OSError, ValueError, RecursionError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -80,7 +80,7 @@ def _before(path: str) -> Optional[object]:
 
 
 def _write_message(path: str, answered: Answer) -> None:
-    """Write the termination message into the file that the kubelet has made; without one, nothing. Raises OSError.
+    """Write the termination message into the file created by the kubelet, if there is one. Raises OSError.
 
     It is bind-mounted into the container, and so cannot be replaced.
     """

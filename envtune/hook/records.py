@@ -1,4 +1,4 @@
-"""What hooks know: a verdict about the host, a node as Slurm shows it, and the drain that a hook has made."""
+"""The data of hooks: a verdict about the host, a node as shown by Slurm, and the drain set by a hook."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Iterable, Mapping, Optional
 
 from envtune.records import NamedTuple
 
-SEVERITIES = ("info", "low", "medium", "high", "critical")  # as model.Severity, which costs milliseconds to import
-DECIDED = ("pass", "fixed", "waived", "note")  # outcomes with which a check no longer finds what a node was drained for
+SEVERITIES = ("info", "low", "medium", "high", "critical")  # like model.Severity, which takes milliseconds to import
+DECIDED = ("pass", "fixed", "waived", "note")  # outcomes that clear the reason for which a node was drained
 PREFIX = "envtune:"
 DEFAULT_FAIL_ON, NEVER = "high", "none"
 _MOST_NAMED = 10  # checks in the reason of a drain; Slurm shows it in one column
-_ATTEMPT = 120.0  # seconds that the clocks of host and slurmctld may differ, and a hook may last
+_ATTEMPT = 120.0  # seconds for clock differences between host and slurmctld plus the duration of a hook
 _ID = re.compile("[A-Za-z0-9_-]{1,40}")
 
 
 class HookError(Exception):
-    """What a hook could not do; the text is the whole story, in English."""
+    """What a hook could not do; the text is complete and in English."""
 
 
 class Outcome(NamedTuple):
-    """What one check says as a whole."""
+    """The overall outcome of one check."""
 
     outcome: str
     severity: str
 
 
 class Choice(NamedTuple):
-    """Which checks of a verdict count: ids, or beginnings of ids."""
+    """Which checks of a verdict count: ids, or prefixes of ids."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ ALL = Choice()
 class Verdict(NamedTuple):
     """The outcomes of the checks that were run. `complete`: none was left out because time was up.
 
-    `fail_on` is the severity from which on a failed check is a problem; none for never.
+    `fail_on` is the severity from which a failed check is a problem; none for never.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     written: float = 0.0  # seconds since the epoch
     boot: str = ""  # boot_id of the kernel
     fail_on: str = DEFAULT_FAIL_ON
-    npu: bool = True  # False: nothing of Ascend is here, only general checks were done
+    npu: bool = True  # False: no trace of Ascend here, only general checks were run
 
     def problems(self, threshold: str = "", choice: Choice = ALL) -> tuple[str, ...]:
         """Return the failed checks of at least this severity, or that of the verdict, the worst first."""
@@ -71,12 +71,12 @@ class Verdict(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether a check said something about whether the host can train."""
+        """Whether any check decided something about whether the host can train."""
         return self.npu and any(one.outcome in ("fail", *DECIDED) for one in self.outcomes.values())
 
 
 class Node(NamedTuple):
-    """A node: its states without the marks that sinfo adds, the reason, and who gave it when (`root@TIME`, in UTC)."""
+    """A node: its states without the marks added by sinfo, the reason, and who set it when (`root@TIME`, in UTC)."""
 
     states: frozenset[str]
     reason: str = ""
@@ -84,7 +84,7 @@ class Node(NamedTuple):
 
 
 class Drain(NamedTuple):
-    """A drain that a hook has made. Without a stamp it is unknown whether the reason is still the one that it gave."""
+    """A drain set by a hook. Without a stamp it is unknown whether the reason is still the hook's."""
 
     node: str
     reason: str
@@ -93,9 +93,9 @@ class Drain(NamedTuple):
     began: float = 0.0  # seconds since the epoch
 
     def with_stamp_of(self, node: Node) -> Drain:
-        """Return it with the stamp of the node, where the hook was ended before it could read it.
+        """Return it with the stamp of the node, if the hook was killed before it could read it.
 
-        Slurm's time has to be that of the attempt, or the drain is somebody else's with the same words.
+        Slurm's time must be that of the attempt, otherwise it is somebody else's drain with the same reason.
         """
         if self.stamp or node.reason != self.reason:
             return self
@@ -103,7 +103,7 @@ class Drain(NamedTuple):
         return self._replace(stamp=node.stamp) if abs(given - self.began) <= _ATTEMPT else self
 
     def is_of(self, node: Node) -> bool:
-        """Return whether the node is drained by this, and nobody has drained it or changed the reason since."""
+        """Return whether the node is drained by this drain, and nobody has drained it or changed the reason since."""
         return bool(self.stamp) and (self.reason, self.stamp) == (node.reason, node.stamp)
 
 
@@ -115,13 +115,13 @@ def reason_for(problems: Iterable[str]) -> str:
 
 
 def verdict_data(verdict: Verdict) -> Mapping[str, Any]:
-    """Return the verdict as it is kept."""
+    """Return the verdict in its stored form."""
     outcomes = {name: [*one] for name, one in verdict.outcomes.items()}
     return {**verdict._asdict(), "outcomes": outcomes, "schema": "envtune.verdict/1"}
 
 
 def verdict_from(data: Any) -> Verdict:
-    """Return a verdict that was kept. Raises ValueError for what is none."""
+    """Return a stored verdict. Raises ValueError if invalid."""
     _require(isinstance(data, dict) and data.get("schema") == "envtune.verdict/1", "no verdict")
     outcomes, complete, written, boot = (data.get(key) for key in ("outcomes", "complete", "written", "boot"))
     _require(isinstance(data.get("npu"), bool), "no npu")
@@ -136,12 +136,12 @@ def verdict_from(data: Any) -> Verdict:
 
 
 def drain_data(drain: Drain) -> Mapping[str, Any]:
-    """Return the drain as it is kept."""
+    """Return the drain in its stored form."""
     return {**drain._asdict(), "schema": "envtune.drain/1"}
 
 
 def drain_from(data: Any) -> Drain:
-    """Return a drain that was kept. Raises ValueError for what is none."""
+    """Return a stored drain. Raises ValueError if invalid."""
     _require(isinstance(data, dict) and data.get("schema") == "envtune.drain/1", "no drain")
     texts = [data.get(key) for key in ("node", "reason", "stamp")]
     checks = data.get("checks")
@@ -152,7 +152,7 @@ def drain_from(data: Any) -> Drain:
 
 
 def _seconds(text: str) -> float:
-    """Return the seconds since the epoch of a time in UTC as Slurm prints it; 0 for another text."""
+    """Return the seconds since the epoch of a UTC time printed by Slurm; 0 for other text."""
     try:
         return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
     except ValueError:
@@ -165,7 +165,7 @@ def _require(holds: bool, why: str) -> None:
 
 
 def age_problem(verdict: Verdict, now: float, boot: str, most: float) -> Optional[str]:
-    """Return why a verdict does not count any more; None where it does."""
+    """Return why a verdict is no longer valid; None if it is."""
     if verdict.boot != boot:
         return "the last verdict is from before the host was started"
     age = now - verdict.written

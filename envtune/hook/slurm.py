@@ -9,16 +9,16 @@ from typing import Any, Sequence
 from envtune.hook.records import HookError, Node
 from envtune.trust.start import start_program
 
-_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")  # one node: no list, no range, not the word ALL
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")  # one node: not a list or range, not the word ALL
 _STATE = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
 _REASON = re.compile(r"^\s*Reason=(.*?)(?: \[([^\]\n]*)\])?$", re.MULTILINE)
-_MARKS = "*~#!%$@^-+"  # what sinfo(1) adds to a state
-_UTC = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard"}  # a reason is known again by the time it was given
+_MARKS = "*~#!%$@^-+"  # suffixes that sinfo(1) adds to a state
+_UTC = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard"}  # a reason is recognised by the time it was set
 _OUTPUT = 1 << 16  # bytes
 
 
 class SlurmError(HookError):
-    """Slurm did not answer, or refused; the text says what it said."""
+    """Slurm did not answer, or refused; the text is its message."""
 
 
 def node_name(named: str) -> str:
@@ -41,7 +41,7 @@ class Slurm:
         return parse_node(self._run("show", "node", self.node))
 
     def drain(self, reason: str) -> None:
-        """Give the node no further job. Raises SlurmError."""
+        """Drain the node, so that no further job starts on it. Raises SlurmError."""
         self._run("update", f"NodeName={self.node}", "State=DRAIN", f"Reason={reason}")
 
     def resume(self) -> None:
@@ -56,16 +56,16 @@ class Slurm:
             child = start_program([self.scontrol, *words], marks=_UTC, **streams)
         except (OSError, ValueError) as error:
             raise SlurmError(f"{self.scontrol}: {getattr(error, 'strerror', None) or error}") from error
-        text = child.communicate()[0][:_OUTPUT].decode("utf-8", "replace")  # the process that waits has the deadline
+        text = child.communicate()[0][:_OUTPUT].decode("utf-8", "replace")  # the waiting process enforces the deadline
         if child.returncode != 0:
             raise SlurmError(f"{_line(self.scontrol, words)}: {' '.join(text.split())[:300] or child.returncode}")
         return str(text)
 
 
 def parse_node(text: str) -> Node:
-    """Return the node of `scontrol show node`. Raises SlurmError where no state is shown.
+    """Return the node of `scontrol show node`. Raises SlurmError if no state is shown.
 
-    A reason of several lines has no time in its first one, and so counts as somebody else's.
+    A multi-line reason has no time in its first line, and so counts as somebody else's.
     """
     state, reason = _STATE.search(text), _REASON.search(text)
     if state is None:

@@ -1,7 +1,7 @@
-"""What hooks keep between their runs: the last verdict and the drain they have made, in a directory of root.
+"""What hooks store between runs: the last verdict and the drain they have set, in a directory owned by root.
 
-A file counts only where nobody but root (and the user who runs this) could change it or a directory above it; what
-others could have written would drain or resume nodes.
+A file counts only if nobody but root (and the user who runs this) could change it or a parent directory; otherwise
+others could drain or resume nodes.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ class StateError(HookError):
 
 
 class State:
-    """The directory with what hooks keep."""
+    """The directory with the hooks' files."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def verdict(self) -> Optional[Verdict]:
-        """Return the last verdict, None without one. Raises StateError."""
+        """Return the last verdict, None if there is none. Raises StateError."""
         return self._read(_VERDICT, verdict_from)
 
     def drain(self) -> Optional[Drain]:
-        """Return the drain that a hook has made, None without one. Raises StateError."""
+        """Return the drain set by a hook, None if there is none. Raises StateError."""
         return self._read(_DRAIN, drain_from)
 
     def keep_verdict(self, verdict: Verdict) -> None:
-        """Keep the verdict, with the time and the boot it is of. Raises StateError."""
+        """Store the verdict, with its time and boot id. Raises StateError."""
         self._write(_VERDICT, verdict_data(verdict._replace(written=time.time(), boot=boot_id())))
 
     def keep_drain(self, drain: Drain) -> None:
-        """Keep what is needed to undo the drain. Raises StateError."""
+        """Store what is needed to undo the drain. Raises StateError."""
         self._write(_DRAIN, drain_data(drain))
 
     def forget_drain(self) -> None:
-        """Keep no drain any more. Raises StateError."""
+        """Delete the stored drain. Raises StateError."""
         from envtune.executor.directories import parent_of
 
         path = os.path.join(self.path, _DRAIN)
@@ -59,7 +59,7 @@ class State:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Wait until no other hook changes the node; the lock ends with the process. Raises StateError."""
+        """Wait until no other hook changes the node; the process's end releases the lock. Raises StateError."""
         from envtune.executor.directories import parent_of
 
         self._make()
@@ -109,7 +109,7 @@ class State:
 
 @contextmanager
 def _problems(path: str) -> Iterator[None]:
-    """Raise a StateError that names the path for what the system or the executor refuses."""
+    """Convert errors of the system or the executor to a StateError that names the path."""
     from envtune.executor.problems import ExecutorError
 
     try:
@@ -129,7 +129,7 @@ def _content(path: str) -> str:
 
 
 def boot_id() -> str:
-    """Return the identity of this boot; empty where the kernel gives none."""
+    """Return the boot id; empty if the kernel provides none."""
     try:
         with open(_BOOT, encoding="ascii") as file:
             return file.read().strip()

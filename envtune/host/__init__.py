@@ -1,7 +1,7 @@
-"""The host interface: everything envtune reads, it reads through `Host`.
+"""The host interface: envtune reads everything through `Host`.
 
-`LocalHost` is the live machine, `SnapshotHost` a recorded one. Both answer the same questions with the
-same errors (`Missing`, `Denied`, `TimedOut`, `Unreadable`, `NotRecorded`), so no check knows which one it sees.
+`LocalHost` is the live machine, `SnapshotHost` a recorded one. Both have the same methods and raise the same errors
+(`Missing`, `Denied`, `TimedOut`, `Unreadable`, `NotRecorded`), so checks do not know which one they read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Host(Protocol):
-    """A machine that can be read. Paths are absolute; every method raises `HostError`s only."""
+    """A machine that can be read. Paths are absolute; methods raise only `HostError`s."""
 
     name: str
     live: bool
@@ -48,10 +48,10 @@ class Host(Protocol):
         """Return the first 64 bytes of a regular file of any size: enough for the header of a library."""
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """Return what kind of thing is at `path`."""
+        """Return the status of `path`."""
 
     def readlink(self, path: str) -> str:
-        """Return the text of a symbolic link."""
+        """Return the target of a symbolic link."""
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names in a directory."""
@@ -69,7 +69,7 @@ class Host(Protocol):
         """Return the `tree_size` of a directory: `bytes:1048576 files:12 complete`."""
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
-        """Run a command that only reads; raises Missing, Denied or TimedOut (its process group is killed)."""
+        """Run a read-only command; raises Missing, Denied or TimedOut (its process group is killed)."""
 
     def processes(self) -> tuple[Process, ...]:
         """Return the process table."""
@@ -78,17 +78,17 @@ class Host(Protocol):
         """Return the listening TCP sockets, without owners."""
 
     def owner(self, listener: Listener) -> Listener:
-        """Return the same socket with its owner, where this user may read it."""
+        """Return the same socket with its owner, if this user may read it."""
 
     def interfaces(self) -> tuple[Interface, ...]:
         """Return the network interfaces and their addresses."""
 
     def disk(self, path: str) -> Disk:
-        """Return the capacity of the file system that holds `path`."""
+        """Return the capacity of the file system that contains `path`."""
 
 
 def exists(host: Host, path: str) -> bool:
-    """Return whether something is at `path`. Denied, NotRecorded and the like are raised: they are no answer."""
+    """Return whether `path` exists. Denied, NotRecorded and the like are raised: they are not an answer."""
     try:
         host.stat(path)
     except Missing:
@@ -97,7 +97,7 @@ def exists(host: Host, path: str) -> bool:
 
 
 def is_dir(host: Host, path: str) -> bool:
-    """Return whether a directory (or a link to one) is at `path`."""
+    """Return whether `path` is a directory (or a link to one)."""
     try:
         return host.stat(path).kind == "dir"
     except Missing:
@@ -105,7 +105,7 @@ def is_dir(host: Host, path: str) -> bool:
 
 
 def disk_of(host: Host, path: str) -> Disk:
-    """Return the file system that holds `path`, or will hold it once it is made; raises HostError."""
+    """Return the file system that contains `path`, or will contain it once created; raises HostError."""
     try:
         return host.disk(path)
     except Missing:
@@ -116,7 +116,7 @@ def disk_of(host: Host, path: str) -> Disk:
 
 
 def realpath(host: Host, path: str) -> str:
-    """Return `path` with every link followed; raises `Missing` for a dangling one, `Unreadable` for a circle."""
+    """Return `path` with every link followed; raises `Missing` for a dangling one, `Unreadable` for a loop."""
     try:
         return real_path(host, path)
     except LinkLoop:
@@ -128,7 +128,7 @@ def realpath(host: Host, path: str) -> str:
 
 
 def descendants(table: Iterable[Process], pid: int) -> frozenset[int]:
-    """Return the numbers of a process and of all it started, directly or not."""
+    """Return the pids of a process and of all its descendants."""
     children: dict[int, list[int]] = {}
     for process in table:
         children.setdefault(process.ppid, []).append(process.pid)
@@ -141,7 +141,7 @@ def descendants(table: Iterable[Process], pid: int) -> frozenset[int]:
 
 
 def host_error(error: OSError, path: str) -> HostError:
-    """Return the `HostError` for what the operating system said about `path`."""
+    """Return the `HostError` for an operating system error about `path`."""
     if isinstance(error, HostError):
         return error
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO):
@@ -174,16 +174,16 @@ class LocalHost:
             self.cwd = os.getcwd()
         except OSError:
             self.cwd = "/"  # the working directory was deleted
-        self.users: frozenset[int] = frozenset()  # who name what is read: as root only what they may read, too
+        self.users: frozenset[int] = frozenset()  # who name what is read: root reads only what they may read, too
         self._memory: dict[tuple[str, ...], Any] = {}
         self._mounts = Mounts()
 
     def name_readers(self, target: Mapping[str, Any]) -> None:
-        """Read from now on as the owners of what names the job, too (see `job_users`)."""
+        """From now on, also read as the owners of what names the job (see `job_users`)."""
         self.users = job_users(target, self._mounts.guard)
 
     def _file(self, kind: str, path: str, read: Callable[[], T]) -> T:
-        """Answer a question about a path once; the path may lie on a mount that hangs."""
+        """Answer a question about a path once; the path may be on a mount that hangs."""
 
         def guarded() -> T:
             self._mounts.guard(path)
@@ -207,7 +207,7 @@ class LocalHost:
         return self._file("read", path, lambda: read_bytes(path, users=self.users))
 
     def read(self, path: str) -> str:
-        """Return the text of a regular file; raises Unreadable when it is not UTF-8."""
+        """Return the text of a regular file; raises Unreadable if it is not UTF-8."""
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
@@ -215,13 +215,13 @@ class LocalHost:
         return self._file("head", path, lambda: read_head(path, self.users))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """Return what kind of thing is at `path`; without `follow`, of a link itself."""
+        """Return the status of `path`; without `follow`, that of a link itself."""
         if follow:
             return self._file("stat", path, lambda: FileStat(*file_status(os.stat(path))))
         return self._file("lstat", path, lambda: FileStat(*file_status(os.lstat(path))))
 
     def readlink(self, path: str) -> str:
-        """Return the text of a symbolic link."""
+        """Return the target of a symbolic link."""
         return self._file("link", path, lambda: os.readlink(path))
 
     def listdir(self, path: str) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ class LocalHost:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
 
         def paths() -> tuple[str, ...]:
-            if self._mounts.remote() or self.users:  # then step by step, each guarded and as who may list it
+            if self._mounts.remote() or self.users:  # then step by step, each guarded and as the users who may list it
                 return tuple(glob_paths(self, pattern))
             return tuple(sorted(glob_module.glob(pattern)))
 
@@ -251,7 +251,7 @@ class LocalHost:
         return self._file("digest", path, digest)
 
     def runtime_versions(self, path: str) -> str:
-        """Return the `runtime_versions` of a library; raises Unreadable for what is none."""
+        """Return the `runtime_versions` of a library; raises Unreadable if it is not one."""
 
         def versions() -> str:
             from envtune.collector.python.elf import file_versions
@@ -261,11 +261,11 @@ class LocalHost:
         return self._file("versions", path, versions)
 
     def tree_size(self, path: str) -> str:
-        """Return the `tree_size` of a directory, of a bounded part of what is in it."""
+        """Return the `tree_size` of a directory, from a bounded part of its content."""
         return self._file("size", path, lambda: tree_size(path, self.users))
 
     def run(self, argv: Sequence[str], timeout: float = 5.0) -> CommandResult:
-        """Run a command that only reads; raises TimedOut after `timeout` seconds."""
+        """Run a read-only command; raises TimedOut after `timeout` seconds."""
         line = " ".join(argv)
         return self._once(("run", *argv), line, lambda: command_result(run_command(argv, timeout)))
 
@@ -312,8 +312,8 @@ class LocalHost:
 
 
 def _tables(linux: ModuleType) -> Any:
-    """Return who reads processes, sockets and interfaces: the collector from /proc, psutil where no system has one."""
-    if sys.platform == "linux":  # without /proc it says so; psutil would find nothing there, or fail
+    """Return what reads processes, sockets and interfaces: the collector from /proc, psutil on systems without it."""
+    if sys.platform == "linux":  # without /proc it raises an error; psutil would find nothing there, or fail
         return linux
     from envtune.host import psutil_tables
 
@@ -332,7 +332,7 @@ def decode(path: str, data: bytes) -> str:
 
 
 def command_result(row: Mapping[str, Any]) -> CommandResult:
-    """Return a collector row as a result; raises HostError when the command did not end by itself."""
+    """Return a collector row as a result; raises HostError if the command did not end by itself."""
     argv = tuple(row["argv"])
     line = " ".join(argv)
     error: Optional[str] = row.get("error")

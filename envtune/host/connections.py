@@ -1,4 +1,4 @@
-"""Whether something answers at an address: TCP connections that are opened and closed, without a byte of data."""
+"""Whether something answers at an address: TCP connections that are opened and closed without sending data."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 def connect_to(places: Iterable[Place]) -> Mapping[Place, str]:
     """Try each address and port once, and return what answered.
 
-    `accepted`, `refused` (by the host: nobody listens), `rejected` (an ICMP message in place of an answer: a packet
+    `accepted`, `refused` (by the host: nobody listens), `rejected` (an ICMP message instead of an answer: a packet
     filter), `timeout` (of TIMEOUT seconds), `no-route`, `forbidden` (this host may not send it), `not-tried` within
-    LIMIT seconds, or what the operating system says about anything else.
+    LIMIT seconds, or the operating system's message for anything else.
     """
     waiting = list(dict.fromkeys(places))[::-1]
     found = dict.fromkeys(waiting, NOT_TRIED)
@@ -47,7 +47,7 @@ def connect_to(places: Iterable[Place]) -> Mapping[Place, str]:
 
 
 def _begin(selector: selectors.BaseSelector, place: Place) -> str:
-    """Start a connection; what comes of it is told later, unless it failed at once."""
+    """Start a connection; the result comes later, unless it fails at once."""
     address, port = place
     try:
         one = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
@@ -67,7 +67,7 @@ def _begin(selector: selectors.BaseSelector, place: Place) -> str:
 
 
 def _ended(selector: selectors.BaseSelector) -> Iterator[tuple[Place, str]]:
-    """Yield the connections that were answered or whose time is up, and close them."""
+    """Yield the connections that were answered or timed out, and close them."""
     left = [key.data[1] for key in selector.get_map().values()]
     if not left:
         return
@@ -86,7 +86,7 @@ def _ended(selector: selectors.BaseSelector) -> Iterator[tuple[Place, str]]:
 
 
 def _answer(one: socket.socket, code: int) -> str:
-    """Return what the result of a connection says."""
+    """Return the outcome of a connection attempt."""
     if code == 0:
         return ACCEPTED
     if code == errno.ECONNREFUSED:
@@ -101,9 +101,9 @@ def _answer(one: socket.socket, code: int) -> str:
 
 
 def _is_unanswered(one: socket.socket) -> bool:
-    """Return whether a segment left and none came back, though the connection is refused.
+    """Return whether a segment was sent and none came back, although the connection was refused.
 
-    Then it was an ICMP message that refused it, as REJECT of a packet filter sends it; a host resets with a segment.
+    Then it was refused by an ICMP message, as sent by REJECT in a packet filter; a host resets with a segment.
     """
     if not hasattr(socket, "TCP_INFO"):
         return False

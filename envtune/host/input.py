@@ -1,4 +1,4 @@
-"""Open an input that the user names: a regular file, or a pipe such as `<(...)`; never wait for one for ever."""
+"""Open an input that the user names: a regular file, or a pipe such as `<(...)`; never block forever."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Union
 
 from envtune.collector.owners import open_as, readers_of
 
-SILENCE = 30.0  # seconds without a byte after which a pipe is given up
+SILENCE = 30.0  # seconds without data after which a pipe is abandoned
 
 
 def open_input(path: Union[str, os.PathLike[str]]) -> io.RawIOBase:
-    """Open a file or pipe for reading; raises OSError, for a device or socket without opening it.
+    """Open a file or pipe for reading; raises OSError; a device or socket is refused without opening it.
 
-    Reading from a pipe raises OSError ETIMEDOUT where nothing comes for SILENCE seconds, also where nobody writes.
-    As root it raises EACCES for what those may not read who own the links and directories on the way.
+    Reading from a pipe raises OSError ETIMEDOUT if nothing arrives for SILENCE seconds, even if there is no writer.
+    As root it raises EACCES for what the owners of the links and directories on the path may not read.
     """
     _require_readable(os.stat(path).st_mode, path)
     place = os.path.abspath(path)
@@ -40,7 +40,7 @@ def _require_readable(mode: int, path: Union[str, os.PathLike[str]]) -> None:
 
 
 class _Pipe(io.RawIOBase):
-    """The end of a pipe from which is read."""
+    """The reading end of a pipe."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what was written, at least a byte; 0 at the end. Raises OSError ETIMEDOUT after SILENCE seconds."""
+        """Read what was written, at least one byte; 0 at the end. Raises OSError ETIMEDOUT after SILENCE seconds."""
         while self._poll.poll(SILENCE * 1000):
             try:
                 return os.readv(self._descriptor, [buffer])

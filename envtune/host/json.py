@@ -1,4 +1,4 @@
-"""Parse JSON that was read from a host; text that is nested too deeply is refused, as invalid JSON is."""
+"""Parse JSON from a host; text that is nested too deeply is refused like invalid JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
-    Raises ValueError for text that is not JSON, is nested too deeply, or holds a number of thousands of digits.
+    Raises ValueError for text that is not JSON, is nested too deeply, or contains a number of thousands of digits.
     """
-    import json  # most runs parse none
+    import json  # most runs parse no JSON
 
     try:
         return json.loads(text)

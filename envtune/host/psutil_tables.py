@@ -1,7 +1,7 @@
-"""Read the tables of processes, sockets and interfaces with psutil where there is no /proc (a macOS laptop).
+"""Read the tables of processes, sockets and interfaces with psutil on systems without /proc (a macOS laptop).
 
-The same rows as the collector gives. On Linux the collector reads /proc itself: psutil costs 37 ms to import, and a
-recorded host has to be read without it. PermissionError where the system shows sockets to root only.
+Returns the same rows as the collector. On Linux the collector reads /proc itself: psutil takes 37 ms to import, and
+recording a host must work without it. Raises PermissionError if the system shows sockets to root only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ STATES = {"running": "R", "sleeping": "S", "disk-sleep": "D", "stopped": "T", "z
 
 
 def process_table(with_devices: bool = False) -> list[dict[str, Any]]:
-    """Return every process this user may list, without the devices it holds open."""
+    """Return every process this user may list, without the devices it has open."""
     import psutil
 
     rows = []
@@ -35,7 +35,7 @@ def process_table(with_devices: bool = False) -> list[dict[str, Any]]:
 
 
 def listening_sockets() -> list[dict[str, Any]]:
-    """Return the listening TCP sockets; psutil gives no inode, so their owners stay unknown."""
+    """Return the listening TCP sockets; psutil provides no inode, so their owners stay unknown."""
     import psutil
 
     try:

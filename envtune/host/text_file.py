@@ -1,4 +1,4 @@
-"""A text file that the user names with an option: read up to a limit, and what is wrong with it as a usage error."""
+"""A text file named by the user with an option: read up to a limit; problems with it become usage errors."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _text(option: str, path: Path, data: bytes, limit: int) -> str:
 def read_own_file(option: str, path: Path, limit: int) -> str:
     """Return the text of a regular file that only root or the caller can have written, at most `limit` bytes.
 
-    The file is opened once, and what was opened is judged. Raises UsageError, naming the option and the way out.
+    The file is opened once, and the open file is checked. Raises UsageError, naming the option and what to do.
     """
     try:
-        # O_NONBLOCK: opening a FIFO or a device that nobody answers for would wait
+        # O_NONBLOCK: opening a FIFO or device without a peer would block
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             fault = _distrust(os.fstat(descriptor), path)
@@ -65,7 +65,7 @@ def read_own_file(option: str, path: Path, limit: int) -> str:
 
 
 def _distrust(status: os.stat_result, path: Path) -> Optional[Text]:
-    """Return why somebody else may have written the file that was opened; None where nobody else can."""
+    """Return why somebody else may have written the open file; None if nobody else can."""
     user = os.geteuid()
     if not stat.S_ISREG(status.st_mode):
         return Message("not a regular file")
@@ -79,7 +79,7 @@ def _distrust(status: os.stat_result, path: Path) -> Optional[Text]:
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = f"{stat.S_IMODE(status.st_mode):o}"
         return Message("can be written by others (mode {mode}); check it, then `chmod go-w` it", mode=mode)
-    exposure = who_can_change(os.path.join(os.getcwd(), path), user)  # the links on the way, too
+    exposure = who_can_change(os.path.join(os.getcwd(), path), user)  # the links on the path, too
     if exposure is not None:
         folder = exposure.path
         return Message("others can write to {folder} and replace the file; keep it elsewhere", folder=folder)

@@ -1,9 +1,9 @@
-"""The environment the job gets: a running process's, a launch script's, an env file's, or else this shell's.
+"""The job's environment: from a running process, a launch script, an env file, or else this shell.
 
-A process's environment is what it was started with and is taken as it is; so is what a finished job's profiler noted
-(finished.py), which is named like an env file. A script is read over an env file, that over this shell's variables.
-sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they are not judged at all,
-and a named script or env file is then judged alone, and what it inherits is unknown.
+A process's environment is what it was started with and is used unchanged; so is what a finished job's profiler noted
+(finished.py), which is named like an env file. A script is applied on top of an env file, that on top of this shell's
+variables. sudo and a non-interactive ssh clear or replace the shell's variables: without a named job they are not
+judged at all, and a named script or env file is then judged on its own, and what it inherits is unknown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_environment(host: Host, options: TargetOptions) -> JobEnvironment:
 
 
 def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
-    """Return what a job started by the named script, with the named env file, from this shell would get."""
+    """Return the environment of a job started from this shell by the named script, with the named env file."""
     shell = shell_environment(host)
     if shell.reason is not None and (options.env_file is not None or options.script is not None):
         shell = shell._replace(reason=_not_passed_on(host.environ))
@@ -43,7 +43,7 @@ def declared_environment(host: Host, options: TargetOptions) -> JobEnvironment:
 
 
 def process_environment(host: Host, pid: int) -> JobEnvironment:
-    """Return what process `pid` was started with; what it changed since is not visible there."""
+    """Return the environment process `pid` was started with; its later changes are not visible there."""
     path = f"/proc/{pid}/environ"
     try:
         return JobEnvironment(parse_environ(host.read_bytes(path)), process_source(pid))
@@ -57,7 +57,7 @@ def process_environment(host: Host, pid: int) -> JobEnvironment:
 
 
 def parse_environ(data: bytes) -> dict[str, str]:
-    """Parse /proc/<pid>/environ: `NAME=value` strings, each ended by a NUL; anything else in there is no variable."""
+    """Parse /proc/<pid>/environ: `NAME=value` strings, each ended by a NUL; anything else in it is not a variable."""
     variables: dict[str, str] = {}
     for row in data.split(b"\0"):
         name, equals, value = row.partition(b"=")
@@ -67,7 +67,7 @@ def parse_environ(data: bytes) -> dict[str, str]:
 
 
 def shell_environment(host: Host) -> JobEnvironment:
-    """Return the variables of the shell that envtune runs in, unless they are not what a job would get."""
+    """Return the variables of the shell that envtune runs in, if a job would get them."""
     reason = why_replaced(host.environ)
     if reason is None:
         return JobEnvironment(dict(host.environ), THIS_SHELL)
@@ -79,7 +79,7 @@ def _is_sudo(variables: Mapping[str, str]) -> bool:
 
 
 def why_replaced(variables: Mapping[str, str]) -> Optional[Text]:
-    """Return why these variables are not those of the user's login shell; None when they are."""
+    """Return why these variables are not those of the user's login shell; None if they are."""
     if _is_sudo(variables):
         return Message("sudo cleared the environment; name the job with --pid, --script or --env-file")
     if "SSH_CONNECTION" in variables and "SSH_TTY" not in variables:
@@ -91,7 +91,7 @@ def why_replaced(variables: Mapping[str, str]) -> Optional[Text]:
 
 
 def _not_passed_on(variables: Mapping[str, str]) -> Text:
-    """Return why what a named script takes over from its shell (`X=/new:$X`) is unknown here."""
+    """Return why what a named script inherits from its shell (`X=/new:$X`) is unknown here."""
     if _is_sudo(variables):
         return Message(
             "sudo cleared the environment from which the script takes this; run envtune without sudo, or "
@@ -104,7 +104,7 @@ def _not_passed_on(variables: Mapping[str, str]) -> Text:
 
 
 def _with_env_file(host: Host, path: str, base: JobEnvironment) -> JobEnvironment:
-    """Return the file's variables over `base`; where that is not the job's, the file alone."""
+    """Return the file's variables on top of `base`; if that is not the job's, only the file's."""
     from envtune.shell.machine import script_text
 
     try:
@@ -115,12 +115,12 @@ def _with_env_file(host: Host, path: str, base: JobEnvironment) -> JobEnvironmen
 
 
 def is_for_a_shell(text: str) -> bool:
-    """Return whether an env file is written for a shell to source, so that it means what a shell makes of it."""
+    """Return whether an env file is written to be sourced by a shell, and must be interpreted like one."""
     return re.search(r"^[^\S\n]*(export|unset|source|[.]|case)\s", text, re.MULTILINE) is not None
 
 
 def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment) -> JobEnvironment:
-    """Return the job's variables if the env file at `path` held `text`; also for profiler_metadata.json."""
+    """Return the job's variables if the env file at `path` contained `text`; also for profiler_metadata.json."""
     if is_json(text):
         return finished_environment(path, text)
     if is_for_a_shell(text):
@@ -139,7 +139,7 @@ def env_file_environment(host: Host, path: str, text: str, base: JobEnvironment)
 
 
 def parse_env_file(text: str, path: str) -> tuple[dict[str, Optional[str]], dict[str, str]]:
-    """Parse an env file of `KEY=VALUE` lines as docker does: all that follows `=` is the value, nothing is expanded.
+    """Parse an env file of `KEY=VALUE` lines as docker does: everything after `=` is the value, nothing is expanded.
 
     Quotes around a whole value are removed: docker compose and every shell do so, only `docker run` keeps them. A
     bare KEY passes the caller's value on and is None here. Returns the variables, and `file:line` of each.

@@ -1,6 +1,6 @@
-"""The environment of a finished job, by what its profiler noted: profiler_metadata.json of torch_npu.
+"""The environment of a finished job, as noted by its profiler: profiler_metadata.json of torch_npu.
 
-The profiler notes a few variables by name and writes an empty text for one that is not set (torch_npu/profiler,
+The profiler notes a few variables by name, with an empty string for one that is not set (torch_npu/profiler,
 collect_env_vars: `os.environ.get(name, "")`). Every other variable of that job is unknown.
 """
 
@@ -21,7 +21,7 @@ def is_json(text: str) -> bool:
 
 
 def finished_environment(path: str, text: str) -> JobEnvironment:
-    """Return what the profiler of a finished job noted of its variables; nothing else is known of that job."""
+    """Return the variables noted by the profiler of a finished job; nothing else is known about that job."""
     noted = _noted(text)
     if noted is None:
         reason = Message("{path} is JSON but not a profiler_metadata.json: it has no {key}", path=path, key=KEY)

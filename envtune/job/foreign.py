@@ -1,7 +1,7 @@
-"""The environment by a launch file that is not for sh or bash: csh, fish, Python, YAML, JSON.
+"""The environment from a launch file that is not for sh or bash: csh, fish, Python, YAML, JSON.
 
-Such a file is not executed. What it sets by a literal, once, unconditionally, is known; what it mentions otherwise is
-unknown. A script passes on the rest of what it is started with; a description of a container does not.
+Such a file is not executed. Variables set once, unconditionally, to a literal are known; others that it mentions are
+unknown. A script passes on the rest of its environment; a description of a container does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INHERITING = ("csh", "fish", "python")
 
 
 def foreign_environment(path: str, text: str, language: str, base: JobEnvironment) -> JobEnvironment:
-    """Return the job's variables if it is started by a file in another language than sh and bash."""
+    """Return the job's variables if it is started by a file in a language other than sh and bash."""
     reason = not_for_a_shell(path, language)
     if language not in _LITERALS:
         return JobEnvironment(None, path, reason)
@@ -45,7 +45,7 @@ def foreign_environment(path: str, text: str, language: str, base: JobEnvironmen
     known = {n: v for n, v in (base.variables or {}).items() if inherits and n not in mentioned}
     unknown = {**(base.unknown if inherits else {}), **{name: reason for name in mentioned if name not in own}}
     inherited = base.reason if base.variables is None else base.unknown_by_default
-    default = inherited if inherits else None  # a container's variables are judged alone, as a script's under sudo
+    default = inherited if inherits else None  # a container's variables are judged alone, like a script's under sudo
     return JobEnvironment(
         {**known, **own}, layered(path, base.source) if inherits else alone(path), None, False, unknown, default, places
     )
@@ -61,5 +61,5 @@ def _literals(text: str, language: str) -> list[tuple[str, tuple[str, int]]]:
 
 
 def not_for_a_shell(path: str, language: str) -> Text:
-    """Say that a file is not a script for sh or bash."""
+    """Report that a file is not a script for sh or bash."""
     return Message("{path} is not a script for sh or bash ({language})", path=path, language=language)

@@ -1,4 +1,4 @@
-"""Find the interpreter of the job by reading, never by starting it. The search is the collector's, as for recording."""
+"""Find the interpreter of the job by reading, never by starting it. Uses the collector's search, as for recording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_python(
 ) -> Union[PythonTarget, Text]:
     """Return the interpreter of the job, or the reason why it is unknown.
 
-    Without the job's variables (a shell that sudo cleared) the reader's own PATH decides; the header names the result.
+    Without the job's variables (a shell cleared by sudo) envtune's own PATH decides; the header names the result.
     """
     environ = host.environ if variables is None else variables
     try:
@@ -48,7 +48,7 @@ def _target(interpreter: Mapping[str, Any], chosen: Text) -> PythonTarget:
 
 
 def _chosen_text(code: str, options: TargetOptions) -> Text:
-    """Return why it is this interpreter and no other."""
+    """Return why this interpreter was chosen."""
     if code == "named":
         return Message("from --python {python}", python=options.python)
     if code == "pid":
@@ -59,7 +59,7 @@ def _chosen_text(code: str, options: TargetOptions) -> Text:
 
 
 def unresolved_text(problem: Unresolved) -> Text:
-    """Return why the interpreter is unknown, with the path at which reading stopped."""
+    """Return why the interpreter is unknown, with the path where the search stopped."""
     template = _UNRESOLVED[problem.code]
     if not problem.detail:
         template = _WITHOUT_DETAIL.get(problem.code, template)

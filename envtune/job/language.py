@@ -1,4 +1,4 @@
-"""What a file is written in: for sh and bash, or for something else that would not survive a line of theirs.
+"""The language of a file: sh and bash, or something else that a line of shell would break.
 
 The `#!` line decides, as it does for the kernel; without one the content, then the name. Nothing is executed.
 """
@@ -35,7 +35,7 @@ _ENDINGS = {
     ".js": "JavaScript",
 }
 _OF_A_SHELL = re.compile(r"(?m)^[ \t]*(?:(?:export|unset|source|[.])[ \t]+\S|(?:fi|done|esac)\b|\w+=)")
-# What no shell script has at the beginning of a line, by the language that it is of.
+# What no shell script has at the beginning of a line, by language.
 _TELLTALES = (
     ("csh", re.compile(r"(?m)^[ \t]*(?:un)?setenv[ \t]+\w+|^[ \t]*set[ \t]+\w+[ \t]*=")),
     ("fish", re.compile(r"(?m)^[ \t]*set[ \t]+(?:-[gxUL]+|--(?:export|global|universal))[ \t]")),
@@ -49,18 +49,18 @@ _TELLTALES = (
     ),
     ("YAML", re.compile(r"\A(?:[ \t]*(?:#.*)?\n)*(?:---[ \t]*$|(?:apiVersion|version|services|kind)[ \t]*:)", re.M)),
 )
-# A script of sh whose first command starts the interpreter that the rest of it is for.
+# A sh script whose first command starts the interpreter for the rest of the file.
 _POLYGLOTS = (
     ("JavaScript", re.compile(r"(['\"]):\1[ \t]*//")),
     ("python", re.compile(r"(?:''''?|\"{3}|['\"])(?:exec|which|:|true)['\" ]")),
     ("Perl", re.compile(r"eval[ \t]+'(?:\(exit|exec[ \t]+\S*perl)")),
 )
 _COMMENTS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*")
-_LOOKED_AT = 1 << 16  # characters; what a file is shows at its beginning
+_LOOKED_AT = 1 << 16  # characters; the beginning of a file shows its language
 
 
 def foreign_language(path: str, text: str) -> Optional[str]:
-    """Return what a file is written in where sh and bash do not read it; None for a shell's script."""
+    """Return the language of a file that is not for sh and bash; None for a shell script."""
     head = text[:_LOOKED_AT].lstrip("\ufeff")
     if "\0" in head:
         return "a program"
@@ -79,7 +79,7 @@ def foreign_language(path: str, text: str) -> Optional[str]:
 
 
 def _is_json(head: str) -> bool:
-    """Return whether it is a JSON object or array; `{ echo; }` and `[ "$1" ]` begin alike."""
+    """Return whether it is a JSON object or array; `{ echo; }` and `[ "$1" ]` begin the same way."""
     if not re.match(r"\s*[\[{]", head):
         return False
     try:

@@ -18,7 +18,7 @@ MAX_NODES = 65536  # of a hostlist
 
 
 def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) -> tuple[str, ...]:
-    """Return addresses and networks of the peers, in the order given; the command line has precedence over Slurm.
+    """Return addresses and networks of the peers, in the given order; the command line takes precedence over Slurm.
 
     Raises UsageError for a name that has no address and for a file that cannot be read.
     """
@@ -58,7 +58,7 @@ def expand_nodelist(text: str) -> Iterator[str]:
 
 
 def _expand(word: str) -> Iterator[str]:
-    """Yield the names of one word; brackets are every second part of it."""
+    """Yield the names in one word; every second part of it is in brackets."""
     parts = re.split(r"\[([^\[\]]*)\]", word)
     choices = [_numbers(part, word) if number % 2 else [part] for number, part in enumerate(parts)]
     if math.prod(map(len, choices)) > MAX_NODES:
@@ -67,7 +67,7 @@ def _expand(word: str) -> Iterator[str]:
 
 
 def _numbers(inside: str, word: str) -> list[str]:
-    """Return the numbers of `01-03,7`, as wide as they are written."""
+    """Return the numbers of `01-03,7`, keeping their width."""
     numbers: list[str] = []
     for piece in inside.split(","):
         first, dash, last = piece.partition("-")
@@ -81,7 +81,7 @@ def _numbers(inside: str, word: str) -> list[str]:
 
 
 def addresses(word: str) -> Iterable[str]:
-    """Return the word itself when it is an address or a network, else every address of the host it names."""
+    """Return the word itself if it is an address or a network, else every address of the host it names."""
     try:
         network = ipaddress.ip_network(word, strict=False)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Read the job's environment through a recorder, so that a recording holds every file that the audit will ask for.
+"""Read the job's environment through a recorder, so that a recording contains every file that the audit will read.
 
-The collector travels alone and follows launch scripts with a few regular expressions; where envtune is installed, its
+The collector is stand-alone and follows launch scripts with a few regular expressions; if envtune is installed, its
 shell interpreter reads them through the recorder.
 """
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _RecorderHost:
-    """A recorder that raises the errors of a `Host`, and is one as far as files, commands and processes go."""
+    """A recorder that raises the errors of a `Host`, and implements one for files, commands and processes."""
 
     live = True
 
@@ -77,7 +77,7 @@ def _translated(read: Callable[[], T], path: str) -> T:
 
 
 def record_environment(recorder: Any, options: TargetOptions) -> None:
-    """Record what names the job's environment; the recorder looks afterwards where its variables point to."""
+    """Record what names the job's environment; afterwards the recorder follows the paths in its variables."""
     host = as_host(recorder)
     if options.pid is not None and (options.script is not None or options.env_file is not None):
         declared_environment(host, options)
@@ -87,14 +87,14 @@ def record_environment(recorder: Any, options: TargetOptions) -> None:
 
 
 class Recording(NamedTuple):
-    """A snapshot of this host as a tar.gz, and what is there and could not be read: paths, commands and tables."""
+    """A snapshot of this host as a tar.gz, and what exists but could not be read: paths, commands and tables."""
 
     data: bytes
     unread: tuple[str, ...]
 
 
 def record_host(target: TargetOptions, more: Callable[[Any], None] = lambda recorder: None) -> Recording:
-    """Record this host and the job's environment; reads only. `more` may read further things through the recorder."""
+    """Record this host and the job's environment; reads only. `more` may read more through the recorder."""
 
     def record(recorder: Any) -> None:
         record_environment(recorder, target)

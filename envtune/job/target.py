@@ -1,7 +1,7 @@
-"""Whose Python and whose environment is judged: the training job's, never envtune's own.
+"""The Python and environment to judge: those of the training job, never envtune's own.
 
-The job is named by `--python`, `--pid`, `--script` or `--env-file`; without a name it is what a job started from this
-shell would get. Nothing is started: interpreters are resolved by reading links, shims and wrapper scripts.
+The job is named by `--python`, `--pid`, `--script` or `--env-file`; otherwise it is what a job started from this shell
+would get. Nothing is started: interpreters are resolved by reading links, shims and wrapper scripts.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _LAYERED = N_("{path} over {base}")
 
 
 class TargetOptions(NamedTuple):
-    """How the user named the job; all empty means: what this shell would start."""
+    """How the user named the job; all empty means what this shell would start."""
 
     python: Optional[str] = None
     pid: Optional[int] = None
     script: Optional[str] = None
     env_file: Optional[str] = None
     peers: tuple[str, ...] = ()  # addresses and networks of the job's other hosts
-    probe: bool = False  # whether MASTER_ADDR and the peers may be connected to, at ports of the job
-    lang: Optional[str] = None  # of the comments in files that are written; None: the locale's
+    probe: bool = False  # whether to allow connecting to MASTER_ADDR and the peers, at ports of the job
+    lang: Optional[str] = None  # of comments in written files; None: the locale's
 
     @property
     def named(self) -> bool:
-        """Whether the user named a job with an environment of its own."""
+        """Whether the user named a job with its own environment."""
         return self.pid is not None or self.script is not None or self.env_file is not None
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of a command line that name the same job."""
+        """The command line options that name the same job."""
         values = (self.python, self.pid, self.script, self.env_file, *self.peers)
         options = ("--python", "--pid", "--script", "--env-file", *("--peer" for _ in self.peers))
         named = ((option, str(value)) for option, value in zip(options, values) if value is not None)
@@ -55,41 +55,42 @@ class PythonTarget(NamedTuple):
 
 
 def process_source(pid: int) -> Text:
-    """Return the source of what process `pid` was started with."""
+    """Return the source for what process `pid` was started with."""
     return Message("process {pid}", pid=pid)
 
 
 def layered(path: str, base: Source) -> Text:
-    """Return the source of what a file sets over another environment."""
+    """Return the source for what a file sets on top of another environment."""
     return Message(_LAYERED, path=path, base=base)
 
 
 def alone(path: str) -> Text:
-    """Return the source of what a file sets, where what it is set over is unknown."""
+    """Return the source for what a file sets on top of an unknown environment."""
     return Message("{path} alone", path=path)
 
 
 class JobEnvironment(NamedTuple):
     """The variables a job gets, or the reason why they are unknown; `source` says where they come from.
 
-    Of a launch script some variables may be known and others not: `unknown` says why, by name, and `unknown_by_default`
-    why any variable that is neither in `variables` nor in `unknown` is unknown (None: such a variable is not set).
+    For a launch script some variables may be known and others not: `unknown` says why, by name, and
+    `unknown_by_default` why any variable that is neither in `variables` nor in `unknown` is unknown (None: such a
+    variable is not set).
     """
 
     variables: Optional[Mapping[str, str]]
     source: Source
     reason: Optional[Text] = None
-    needs_privilege: bool = False  # the only reason is a missing privilege
+    needs_privilege: bool = False  # unknown only because of a missing privilege
     unknown: Mapping[str, Text] = {}
     unknown_by_default: Optional[Text] = None
-    places: Mapping[str, str] = {}  # variable -> file:line that set it, where one did
-    unset: frozenset[str] = frozenset()  # known not to be set, whatever holds by default
-    is_plain: bool = False  # of an env file of `KEY=VALUE` lines, as docker and systemd read it, and no shell
-    left_open: bool = False  # what a launch file does not mention (`unknown_by_default`) is not a matter of the file
-    finished: bool = False  # what a job had that has ended: no place to set anything for the next one
+    places: Mapping[str, str] = {}  # variable -> file:line that set it, if any
+    unset: frozenset[str] = frozenset()  # known not to be set, regardless of the default
+    is_plain: bool = False  # from an env file of `KEY=VALUE` lines as read by docker and systemd, not by a shell
+    left_open: bool = False  # what a launch file does not mention (`unknown_by_default`) is left to its caller
+    finished: bool = False  # the variables of a job that has ended: nothing can be set there for the next one
 
     def why_unknown(self, name: str) -> Optional[Text]:
-        """Return why the variable is unknown; None when it is known (or known not to be set)."""
+        """Return why the variable is unknown; None if it is known (or known not to be set)."""
         if self.variables is None:
             return self.reason or Message("the job's environment was not read")
         known = name in self.variables or name in self.unset
@@ -108,7 +109,7 @@ class JobEnvironment(NamedTuple):
 
 
 class KnownVariables(Mapping[str, str]):
-    """The variables of a job that are known. Looking up an unknown one raises `Undetermined`."""
+    """The known variables of a job. Looking up an unknown one raises `Undetermined`."""
 
     def __init__(self, environment: JobEnvironment) -> None:
         self._environment = environment
@@ -143,7 +144,7 @@ class Target(NamedTuple):
     environment: JobEnvironment
 
     def interpreter(self) -> PythonTarget:
-        """Return the interpreter; raises Undetermined with the reason when it is unknown."""
+        """Return the interpreter; raises Undetermined with the reason if it is unknown."""
         if self.python is None:
             reason = self.python_reason or Message("no Python was found")
             pid = self.options.pid
@@ -153,7 +154,7 @@ class Target(NamedTuple):
     def variables(self) -> Mapping[str, str]:
         """Return the environment of the job.
 
-        Raises Undetermined when all of it is unknown; looking up a variable that is unknown raises it, too.
+        Raises Undetermined if all of it is unknown; so does looking up an unknown variable.
         """
         environment = self.environment
         if environment.variables is None:

@@ -1,4 +1,4 @@
-"""Observe the command that this process runs: a process beside it samples, and hands over what it saw at the end."""
+"""Observe the command that this process runs: a second process samples it, and returns what it saw at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 10 * 24 * 3600.0  # seconds
 
 
 class Observer:
-    """The process that samples what this one starts. Raises OSError where no process can be started."""
+    """The process that samples what this one starts. Raises OSError if no process can be started."""
 
     def __init__(self, seconds: float = LONGEST) -> None:
         result, self._write = os.pipe()
@@ -28,7 +28,7 @@ class Observer:
         os.close(stop)
 
     def _sample(self, parent: int, seconds: float, stop: int) -> None:
-        """Sample until the parent closes its end, and end without cleaning up what is the parent's."""
+        """Sample until the parent closes its end, and exit without cleaning up what belongs to the parent."""
         try:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
                 signal.signal(number, signal.SIG_IGN)
@@ -44,7 +44,7 @@ class Observer:
             os._exit(0)
 
     def finish(self) -> Optional[Observation]:
-        """Return what was seen; None where the process that sampled failed."""
+        """Return what was seen; None if the sampling process failed."""
         os.close(self._stop)
         with os.fdopen(self._result, "rb") as file:
             data = file.read()
@@ -52,5 +52,5 @@ class Observer:
             os.waitpid(self._pid, 0)
         if not data:
             return None
-        found = pickle.loads(data)  # of our own process
+        found = pickle.loads(data)  # from our own process
         return found if isinstance(found, Observation) else None

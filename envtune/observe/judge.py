@@ -1,4 +1,4 @@
-"""What an observed job waits for: the verdict, always a likely one, and the causes that the samples show."""
+"""What an observed job waits for: the verdict, never more than likely, and the causes shown by the samples."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from envtune.profile.verdict import Bound
 from envtune.records import NamedTuple
 
 # Thresholds, measured with jobs of each kind (tests/observe).
-DEMAND = 0.85  # share of the time that it had with a CPU, in which a thread runs, from which it is at its limit
-WAITS = 0.25  # share of the time in which it has no CPU, from which the CPUs are too few for one at its limit
-CROWDED = 0.75  # the same for one that is not: three quarters of its time are lost
-NEARLY = 0.70  # as DEMAND, of a thread that has no CPU for half of the time: its shares are of what is left
-UNSEEN = 0.95  # from which too little of the thread is seen to say what it would do with a CPU
+DEMAND = 0.85  # share of the time it had a CPU in which a thread must run to be at its limit
+WAITS = 0.25  # share of the time without a CPU from which the CPUs are too few for a thread at its limit
+CROWDED = 0.75  # the same for a thread not at its limit: three quarters of its time are lost
+NEARLY = 0.70  # like DEMAND, for a thread without a CPU for half of the time: its shares are of the rest
+UNSEEN = 0.95  # from which too little of the thread is seen to tell what it would do with a CPU
 NOTED = 0.10
 THROTTLED = 0.05  # share of the time
 DISK = 0.20  # share of the time with a CPU, in uninterruptible sleep
-FAULTS = 50.0  # major page faults a second
-SERIAL = (0.90, 1.05)  # CPUs that the threads of a process use together if they run one at a time
-SWAPPED = 100.0  # pages a second that the machine reads from swap
+FAULTS = 50.0  # major page faults per second
+SERIAL = (0.90, 1.05)  # CPUs that the threads of a process use in total if they run one at a time
+SWAPPED = 100.0  # pages per second that the machine reads from swap
 SLOW_CLOCK = 0.70  # of the highest frequency
 REMOTE = 0.50  # of the memory, on other NUMA nodes
-NPU_BUSY = 80.0  # percent: the NPUs compute, whatever the host does
+NPU_BUSY = 80.0  # percent: the NPUs are computing, whatever the host does
 NPU_IDLE = 10.0  # percent: a gap
 
 
 class Cause(NamedTuple):
-    """One thing that the samples show, and what it does to the job."""
+    """One thing that the samples show, and its effect on the job."""
 
     name: str
     text: Text
@@ -66,9 +66,9 @@ def judge(found: Observation) -> Judgement:
 
 
 def demand(usage: Usage) -> float:
-    """Return the share of the time that the main thread would run if a CPU were always free for it.
+    """Return the share of the time that the main thread would run if a CPU were always available.
 
-    The time in which it has no CPU is left out: what others use of the machine makes no thread busier.
+    Time without a CPU is excluded: what others use of the machine does not make a thread busier.
     """
     return busy_share(usage.cpu, usage.waiting)
 
@@ -118,14 +118,14 @@ def _too_few_cpus(waiting: Sequence[Usage], machine: Machine) -> Iterator[Cause]
 
 
 def _crowded(mains: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
-    """Yield that a main thread which needs little has no CPU for most of its time: others use them."""
+    """Yield that a main thread which needs little has no CPU for most of the time because others use them."""
     waiting = [usage for usage in mains if usage.waiting >= CROWDED]
     if waiting:
         yield from _too_few_cpus(waiting, machine)
 
 
 def _serialized(mains: Sequence[Usage]) -> Iterator[Cause]:
-    """Yield that the threads of a rank run one at a time: none is at its limit, and together they use one CPU."""
+    """Yield that the threads of a rank run one at a time: none is at its limit, and in total they use one CPU."""
     least, most = SERIAL
     for usage in mains:
         if least <= usage.whole <= most:
@@ -153,7 +153,7 @@ def _writing(mains: Sequence[Usage], workers: Sequence[Usage]) -> Iterator[Cause
 
 
 def _loading(mains: Sequence[Usage], workers: Sequence[Usage], machine: Machine) -> Iterator[Cause]:
-    """Yield what the processes or threads that load data wait for, while the main threads are not at their limit."""
+    """Yield what the processes or threads that load data wait for, if the main threads are not at their limit."""
     blocked = [usage for usage in (*workers, *mains) if _is_blocked(usage)]
     if blocked and (len(blocked) * 2 >= len(workers) or any(usage.is_main for usage in blocked)):
         share = f"{max(usage.disk for usage in blocked):.0%}"
@@ -189,7 +189,7 @@ def _npu_use(found: Observation) -> Optional[float]:
 
 
 def _on_others(machine: Machine) -> Iterator[Text]:
-    """Yield that the machine has too much to do for a job without a finding to be called well."""
+    """Yield that the machine is too busy to call a job without findings healthy."""
     if machine.cpu_pressure is not None and machine.cpu_pressure >= CROWDED:
         share = f"{machine.cpu_pressure:.0%}"
         yield Message(

@@ -1,4 +1,4 @@
-"""The use of the NPUs while a job is observed, as npu-smi says."""
+"""The utilisation of the NPUs while a job is observed, from npu-smi."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envtune.host import LocalHost
 
 
 def npu_reader() -> Optional[Callable[[], dict[str, float]]]:
-    """Return what reads the use of each NPU in percent; None on a machine without one."""
+    """Return the function that reads the utilisation of each NPU in percent; None on a machine without NPUs."""
     if not os.path.exists("/dev/davinci_manager"):
         return None
     host = LocalHost()

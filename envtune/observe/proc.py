@@ -1,4 +1,4 @@
-"""Read what a sample needs of /proc and of control groups; None where it cannot be read."""
+"""Read what a sample needs from /proc and control groups; None if it cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CGROUP = "/sys/fs/cgroup"
 
 
 class ThreadStat(NamedTuple):
-    """A thread, or a process as a whole, as /proc/*/stat says; times in seconds."""
+    """A thread, or a whole process, from /proc/*/stat; times in seconds."""
 
     parent: int
     name: str
@@ -24,7 +24,7 @@ class ThreadStat(NamedTuple):
     major_faults: int
     started: int
     processor: int
-    blocked: float  # for block I/O; 0 where the kernel does not account for it
+    blocked: float  # for block I/O; 0 if the kernel does not account for it
     reaped: float  # CPU time of its children that have ended
 
     @property
@@ -48,7 +48,7 @@ def read(path: str) -> Optional[str]:
 
 
 def stat(path: str) -> Optional[ThreadStat]:
-    """Return what a stat file says (proc(5)); its second field may hold blanks and brackets."""
+    """Return the content of a stat file (proc(5)); its second field may contain blanks and brackets."""
     text = read(path)
     if text is None:
         return None
@@ -71,20 +71,20 @@ def stat(path: str) -> Optional[ThreadStat]:
 
 
 def queue_wait(path: str) -> Optional[float]:
-    """Return the seconds that a thread was ready and had no CPU: schedstat, second field (sched-stats.rst)."""
+    """Return the seconds that a thread was runnable without a CPU: schedstat, second field (sched-stats.rst)."""
     text = read(path)
     cells = (text or "").split()
     return int(cells[1]) / 1e9 if len(cells) == 3 else None
 
 
 def transferred(pid: int) -> tuple[int, int]:
-    """Return the bytes that a process had read from and written to storage; none where the kernel does not tell."""
+    """Return the bytes that a process had read from and written to storage; none if the kernel does not tell."""
     fields = dict(line.split(": ", 1) for line in (read(f"/proc/{pid}/io") or "").splitlines() if ": " in line)
     return int(fields.get("read_bytes") or 0), int(fields.get("write_bytes") or 0)
 
 
 def children_of() -> dict[int, list[int]]:
-    """Return the processes of this machine by their parent."""
+    """Return the processes of this machine by parent."""
     found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -95,7 +95,7 @@ def children_of() -> dict[int, list[int]]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield a process and those that it started."""
+    """Yield a process and its descendants."""
     children, left = children_of(), [pid]
     while left:
         own = left.pop(0)
@@ -104,7 +104,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def variables(pid: int) -> Mapping[str, str]:
-    """Return the variables that a process was started with; none where they cannot be read."""
+    """Return the variables that a process was started with; none if they cannot be read."""
     rows = (read(f"/proc/{pid}/environ") or "").split("\0")
     return dict(row.split("=", 1) for row in rows if "=" in row)
 
@@ -133,7 +133,7 @@ def allowed_cpus(pid: int) -> Optional[int]:
 
 
 def throttled(pid: int) -> Optional[float]:
-    """Return the seconds that the control groups of a process were throttled, the most of them; versions 1 and 2."""
+    """Return the longest time in seconds that any control group of a process was throttled; versions 1 and 2."""
     found = None
     for line in (read(f"/proc/{pid}/cgroup") or "").splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
@@ -148,7 +148,7 @@ def throttled(pid: int) -> Optional[float]:
 
 
 def _throttled_above(mount: str, path: str) -> Iterator[float]:
-    """Yield what each group from this one up to the root says: a limit of any of them throttles."""
+    """Yield the value of each group from this one up to the root: a limit of any of them throttles."""
     while True:
         for line in (read(f"{mount}{path}/cpu.stat") or "").splitlines():
             name, _, value = line.partition(" ")
@@ -178,7 +178,7 @@ def swapped_in() -> Optional[int]:
 
 
 def frequency_share(processors: set[int]) -> Optional[float]:
-    """Return the mean of the current by the highest frequency of these CPUs."""
+    """Return the mean ratio of current to highest frequency of these CPUs."""
     shares = []
     for processor in sorted(processors)[:64]:
         base = f"/sys/devices/system/cpu/cpu{processor}/cpufreq"
@@ -189,7 +189,7 @@ def frequency_share(processors: set[int]) -> Optional[float]:
 
 
 def remote_memory(pid: int, processor: int) -> Optional[float]:
-    """Return the share of a process's pages on other NUMA nodes than that of a CPU; None with one node."""
+    """Return the share of a process's pages on NUMA nodes other than that of a CPU; None with one node."""
     nodes = [name for name in _listed("/sys/devices/system/node") if name.startswith("node") and name[4:].isdecimal()]
     own = next((name[4:] for name in nodes if os.path.exists(f"/sys/devices/system/node/{name}/cpu{processor}")), None)
     if len(nodes) < 2 or own is None:

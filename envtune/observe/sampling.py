@@ -1,7 +1,7 @@
 """Sample the processes of a job for some seconds, at a rate at which sampling costs at most COST of one core.
 
-A rank is a process with a RANK of its own or, where none has one, what a shell or launcher started first; its
-descendants are its workers. Of each, the main thread is read every time, all threads at the beginning and at the end.
+A rank is a process with its own RANK or, if none has one, the first process started by a shell or launcher; its
+descendants are its workers. For each, the main thread is read every time, all threads at the beginning and at the end.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from envtune.observe import proc
 from envtune.observe.proc import ThreadStat
 from envtune.records import NamedTuple
 
-COST = 0.005  # of one core, which the interval is chosen by
+COST = 0.005  # of one core; determines the interval
 INTERVAL, LONGEST = 0.1, 5.0  # seconds between two samples
-LONG_WAITS = 0.5  # of the time without a CPU, from which the states in the samples count, too
-FAULT_SLEEPS = 0.8  # share of the sleeps that are for a page which is read from storage, from which all of them are
-RESCAN = 2.0  # seconds after which new processes are looked for
+LONG_WAITS = 0.5  # share of the time without a CPU from which the states in the samples count, too
+FAULT_SLEEPS = 0.8  # share of sleeps for pages read from storage from which all sleeps count as such
+RESCAN = 2.0  # seconds between searches for new processes
 BUCKETS = 30  # of a sparkline
 _LAUNCHERS = frozenset(("sh", "bash", "dash", "zsh", "timeout", "env", "nohup", "torchrun", "mpirun", "srun", "time"))
 
 
 class Usage(NamedTuple):
-    """What one process did in the time that it was observed; shares are of that time, 0 to 1."""
+    """What one process did while it was observed; shares are of that time, 0 to 1."""
 
     pid: int
     name: str
-    rank: str  # number of its rank; of a worker, of the rank that it works for
+    rank: str  # its rank; for a worker, the rank that it works for
     is_main: bool
     seconds: float
     cpu: float  # of its main thread
     waiting: float  # of its main thread, for a CPU
-    disk: float  # asleep for storage: of the samples, of what the kernel accounts for, or of sleeps on page faults
+    disk: float  # sleeping for storage: from the samples, kernel accounting, or sleeps on page faults
     whole: float  # CPU of all its threads
-    busiest_thread: float  # of the time with a CPU, in which the busiest thread but the main one ran
+    busiest_thread: float  # share of the time with a CPU in which the busiest thread except the main one ran
     major_faults: float  # a second
-    children: float  # CPU of the processes that it started and that ended meanwhile
+    children: float  # CPU of child processes that ended meanwhile
     writes: bool  # it wrote more to storage than it read
-    series: tuple[float, ...]  # CPU of the main thread over the time
+    series: tuple[float, ...]  # CPU of the main thread over time
 
 
 class Machine(NamedTuple):
-    """What the machine did meanwhile; shares are of the time, None where unknown."""
+    """What the machine did meanwhile; shares are of the time, None if unknown."""
 
     cpus: int
     allowed: Optional[int]  # CPUs that the job may run on
@@ -57,14 +57,14 @@ class Machine(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """A job over some seconds."""
+    """A job observed for some seconds."""
 
     seconds: float
     samples: int
-    cost: float  # CPU time of the sampling, as share of one core
+    cost: float  # CPU time of sampling, as share of one core
     usages: tuple[Usage, ...]
     machine: Machine
-    npu: tuple[tuple[str, tuple[float, ...]], ...]  # use of each NPU in percent, by its name
+    npu: tuple[tuple[str, tuple[float, ...]], ...]  # utilisation of each NPU in percent, by name
     ended: bool  # the job ended meanwhile
 
 
@@ -78,13 +78,13 @@ class _Tracked:
         self.threads = _threads(pid)
         self.transferred, self.writes = proc.transferred(pid), False
         self.sleeps, self.sleeps_on_faults = proc.sleeps(pid), False
-        self.inherited = 0.0  # CPU time that its children had used before they were seen
+        self.inherited = 0.0  # CPU time that its children had used before they were first seen
         self.samples = self.blocked = self.ready = 0
         self.points: list[tuple[float, float]] = [(now, self.main.cpu)]
         self.busiest = 0.0
 
     def sample(self, now: float) -> bool:
-        """Read the process again; return whether it is still there."""
+        """Read the process again; return whether it still exists."""
         whole, main = proc.stat(f"/proc/{self.pid}/stat"), proc.stat(f"/proc/{self.pid}/task/{self.pid}/stat")
         if whole is None or main is None or whole.started != self.first.started or whole.state in "ZX":
             return False
@@ -111,9 +111,9 @@ class _Tracked:
                 self.busiest = max(self.busiest, busy_share(ran, waited), min(ran + waited, 1.0))
 
     def _waiting(self, cpu: float, seconds: float) -> float:
-        """Return the share in which it was ready and had no CPU.
+        """Return the share of the time in which it was runnable without a CPU.
 
-        The kernel counts a wait when it ends: of long waits, on a machine with much to do, the samples know more.
+        The kernel counts a wait when it ends: for long waits, on a busy machine, the samples are more accurate.
         """
         counted = min((self.wait - self.first_wait) / seconds, 1.0)
         if counted < LONG_WAITS or not self.samples:
@@ -147,9 +147,9 @@ class _Tracked:
 
 
 def are_on_faults(sleeps: Optional[int], faults: int) -> bool:
-    """Return whether hardly a sleep of a thread was for anything but a page that had to be read from storage.
+    """Return whether almost all sleeps of a thread were for pages that had to be read from storage.
 
-    Where storage answers within microseconds, samples meet none of those sleeps, however many there are.
+    If storage answers within microseconds, samples see none of those sleeps, however many there are.
     """
     return sleeps is not None and 0 < sleeps * FAULT_SLEEPS <= faults
 
@@ -159,13 +159,13 @@ def _difference(last: Optional[int], first: Optional[int]) -> Optional[int]:
 
 
 def busy_share(cpu: float, waiting: float) -> float:
-    """Return the share of the time with a CPU in which a thread ran, of its shares of the whole time."""
+    """Return the share of the time with a CPU in which a thread ran, from its shares of the whole time."""
     with_cpu = 1.0 - min(waiting, 1.0)
     return 1.0 if with_cpu <= cpu else cpu / with_cpu
 
 
 def _threads(pid: int) -> dict[int, tuple[float, float]]:
-    """Return for each thread the seconds in which it ran, and in which it was ready and had no CPU."""
+    """Return for each thread the seconds it ran, and the seconds it was runnable without a CPU."""
     found = {}
     try:
         names = os.listdir(f"/proc/{pid}/task")
@@ -200,7 +200,7 @@ class _MachineReading:
         self.io, self.cpu = proc.pressure("io"), proc.pressure("cpu")
 
     def sample(self) -> tuple[Optional[float], ...]:
-        """Return the counters now; those of a job that has ended are the last ones that were read."""
+        """Return the counters now; for a job that has ended, the last ones that were read."""
         return (proc.throttled(self.pid), proc.pressure("io"), proc.pressure("cpu"), _number(proc.swapped_in()))
 
     def result(self, last: tuple[Optional[float], ...], tracked: list[_Tracked]) -> Machine:
@@ -235,10 +235,10 @@ def observe(
     npu: Optional[Callable[[], dict[str, float]]] = None,
     without: frozenset[int] = frozenset(),
 ) -> Observation:
-    """Sample the processes of `pid` until `seconds` are over, the job has ended or `stop` can be read.
+    """Sample the processes of `pid` until `seconds` have passed, the job has ended or `stop` is readable.
 
-    `npu` returns the use of each NPU in percent; it is asked every LONGEST seconds. `without` are processes that are
-    none of the job.
+    `npu` returns the utilisation of each NPU in percent; it is called every LONGEST seconds. `without` are processes
+    that do not belong to the job.
     """
     began, spent = time.monotonic(), time.thread_time()
     job, use = _Job(pid, without), _Use(npu)
@@ -261,14 +261,14 @@ def observe(
 
 
 class _Use:
-    """The use of the NPUs, asked for every LONGEST seconds."""
+    """The utilisation of the NPUs, read every LONGEST seconds."""
 
     def __init__(self, read: Optional[Callable[[], dict[str, float]]]) -> None:
         self._read, self._asked = read, -LONGEST
         self._values: dict[str, list[float]] = {}
 
     def sample(self, now: float) -> None:
-        """Ask for it where it is time to."""
+        """Read it if it is time to."""
         if self._read is None or now - self._asked < LONGEST:
             return
         self._asked = now
@@ -297,7 +297,7 @@ class _Job:
         return not self._alive and (bool(self.tracked) or self._pid not in self._without)
 
     def sample(self, now: float) -> None:
-        """Read every process again, and from time to time look for new ones."""
+        """Read every process again, and search for new ones from time to time."""
         if now - self._scanned >= (RESCAN if self._alive else INTERVAL):
             self._scanned = now
             self._find_new(now)
@@ -322,14 +322,14 @@ class _Job:
             if own in self._alive or own in self._without:
                 continue
             if program is not None and proc.read(f"/proc/{own}/cmdline") == program:
-                continue  # forked by the program that observes, and no command yet
+                continue  # forked by the observing program, before its exec
             first = proc.stat(f"/proc/{own}/stat")
             if first is not None and first.state not in "ZX":
                 self.tracked[own] = self._alive[own] = _Tracked(own, first, now)
 
 
 def _usages(tracked: list[_Tracked], pid: int) -> tuple[Usage, ...]:
-    """Return what the processes did, each for its rank; those that were there for a moment only are left out."""
+    """Return what the processes did, each for its rank; those that existed only briefly are left out."""
     if not tracked:
         return ()
     ends = max(one.now for one in tracked)

@@ -1,4 +1,4 @@
-"""A policy over a catalogue: what checks expect, how severe they are, and what is waived."""
+"""Apply a policy to a catalogue: what checks expect, how severe they are, and what is waived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envtune.policy.wording import reworded
 
 
 def apply_policy(policy: Policy, catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue as the policy wants it, with the checks of its golden facts."""
+    """Return the catalogue as modified by the policy, with the checks of its golden facts."""
     checks = (*catalogue.checks, *golden_checks(policy.facts))
     return catalogue.with_checks([_changed(check, policy) for check in checks])
 
@@ -34,7 +34,7 @@ def _changed(check: Check, policy: Policy) -> Check:
 def _with_bound(expect: Expectation, number: float) -> Expectation:
     """Return the expectation with another number as its bound."""
     bound = bound_of(expect)
-    if bound is None:  # a profile gives a bound for what the file expects without one
+    if bound is None:  # a profile sets a bound where the check's file has none
         return expect
     quantifier = next((name for name in ("all", "any") if name in expect), None)
     inner: Mapping[str, Any] = {**(expect[quantifier] if quantifier else expect), bound: number}

@@ -1,4 +1,4 @@
-"""Days as a policy writes them: 2027-01-31, in UTC; they sort as texts."""
+"""Days as written in a policy: 2027-01-31, in UTC; they sort as text."""
 
 from __future__ import annotations
 

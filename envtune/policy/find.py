@@ -1,8 +1,8 @@
 """Which policy file is used, and whether it may be trusted.
 
-The first of: `--policy FILE`, the variable ENVTUNE_POLICY, `envtune.yaml` in the working directory or the nearest one
-above it (never for root), /etc/envtune/policy.yaml. `none` in place of FILE means no policy. One file is used; files
-are not combined.
+The first of: `--policy FILE`, the variable ENVTUNE_POLICY, `envtune.yaml` in the working directory or the nearest
+parent (never for root), /etc/envtune/policy.yaml. `none` instead of FILE means no policy. One file is used; files are
+not combined.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from envtune.records import NamedTuple
 OPTION, VARIABLE = "--policy", "ENVTUNE_POLICY"
 PROJECT, SITE = "envtune.yaml", "/etc/envtune/policy.yaml"
 NONE = "none"
-_LIMIT = 1 << 20  # bytes that are read; the reader of YAML takes less, and says so
+_LIMIT = 1 << 20  # bytes that are read; the YAML reader accepts fewer, and says so
 
 
 class Place(NamedTuple):
-    """A policy file, and what named it: an option, a variable, or where it lies."""
+    """A policy file, and what selected it: an option, a variable, or its location."""
 
     path: str
     named_by: str
 
 
 def find_policy(option: Optional[str], environ: Mapping[str, str]) -> Optional[Place]:
-    """Return the policy file that is used, None where there is none."""
+    """Return the policy file to use, None if there is none."""
     for name, path in ((OPTION, option), (VARIABLE, environ.get(VARIABLE))):
         if path == NONE:
             return None
@@ -43,7 +43,7 @@ def find_policy(option: Optional[str], environ: Mapping[str, str]) -> Optional[P
 
 
 def _nearest() -> Optional[str]:
-    """Return `envtune.yaml` of the working directory or of the nearest one above that has it."""
+    """Return `envtune.yaml` of the working directory or of the nearest parent that has one."""
     try:
         folder = os.getcwd()
     except OSError:  # it was removed
@@ -58,7 +58,7 @@ def _nearest() -> Optional[str]:
 
 
 def _exists(path: str) -> bool:
-    """Return whether it is there; what may not be looked at is, so that it is not silently left out."""
+    """Return whether it exists; what cannot be examined counts as existing, so that it is not silently ignored."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -71,8 +71,8 @@ def _exists(path: str) -> bool:
 def policy_content(place: Place) -> bytes:
     """Return the content of a policy file.
 
-    Raises PolicyError where somebody else could have written it: for root anybody (as for overlays), for other users
-    the owner of an `envtune.yaml` that was found and not named. Raises UsageError for a file that cannot be read.
+    Raises PolicyError if somebody else could have written it: for root anybody (as for overlays), for other users the
+    owner of an `envtune.yaml` that was found, not named. Raises UsageError for a file that cannot be read.
     """
     from pathlib import Path
 
@@ -93,7 +93,7 @@ def _check_owner(path: str) -> None:
     try:
         status = os.stat(path)
     except OSError:
-        return  # reading it says why
+        return  # reading it reports why
     reason: Optional[Text] = None
     if status.st_uid not in (0, os.geteuid()):
         reason = Message("belongs to uid {uid}, neither to you nor to root", uid=status.st_uid)

@@ -1,6 +1,6 @@
 """The form of a policy file; docs/schema/policy.json publishes it.
 
-Which ids, facts and selectors there are is known when a file is read: `policy_form` is given the checks.
+The existing ids, facts and selectors are known when a file is read: `policy_form` takes the checks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PATTERN = Str(least=1, name=Message("a pattern such as node[01-20],gpu*"), chec
 
 
 def policy_form(checks: Sequence[Check] = ()) -> Record:
-    """Return the form of a policy over these checks; without checks the one that is published."""
+    """Return the form of a policy over these checks; without checks, the published one."""
     settings = _settings(checks)
     return Record(
         Field("schema", Const(SCHEMA), "The version of this form."),
@@ -83,7 +83,7 @@ def _settings(checks: Sequence[Check]) -> tuple[Field, ...]:
 
 
 def bound_of(expect: Expectation) -> Optional[str]:
-    """Return the one matcher of an expectation that is a bound, None where there is none or more than one."""
+    """Return the only matcher of an expectation that is a bound, None if there is none or more than one."""
     found = [name for name in matchers(expect) if name in BOUNDS]
     return found[0] if len(found) == 1 else None
 
@@ -91,7 +91,7 @@ def bound_of(expect: Expectation) -> Optional[str]:
 def _by_check(
     checks: Sequence[Check], value: Callable[[Check], Type], published: Type, key: Text = _A_CHECK
 ) -> Special:
-    """Return a mapping of ids of these checks; `key` is what a key must be."""
+    """Return the form of a mapping of ids of these checks; `key` says what a key must be."""
 
     def judge(validator: Validator, node: Node) -> Any:
         fields = {check.id: Field(check.id, value(check)) for check in checks}
@@ -101,7 +101,7 @@ def _by_check(
 
 
 def _expectation(check: Check) -> Special:
-    """Return the form of an expectation of a check; `{profile: train}` is what the table of variables wants."""
+    """Return the form of an expectation of a check; `{profile: train}` is what the table of variables expects."""
 
     def judge(validator: Validator, node: Node) -> Any:
         given = validator.judge(node, EXPECT)

@@ -34,5 +34,5 @@ def golden_checks(facts: Mapping[str, Expectation]) -> Iterator[Check]:
 
 
 def overview(facts: Mapping[str, Expectation]) -> Check:
-    """Return the check as it is explained: about all facts that have a golden value."""
+    """Return the check for explanations: about all facts that have a golden value."""
     return CHECK._replace(arguments={"name": ", ".join(facts)}, expect={})

@@ -1,4 +1,4 @@
-"""Patterns for names of hosts and subjects: `node[01-20,25]`, `npu*`, several of them between commas."""
+"""Patterns for names of hosts and subjects: `node[01-20,25]`, `npu*`, several separated by commas."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class _Range(NamedTuple):
     width: int  # digits a number must have, 0 for any
 
     def holds(self, digits: str) -> bool:
-        """Return whether a number in a name lies in the range."""
+        """Return whether a number in a name is in the range."""
         return self.first <= int(digits) <= self.last and (not self.width or len(digits) == self.width)
 
 
 class _Pattern(NamedTuple):
     expression: re.Pattern[str]
-    ranges: tuple[tuple[_Range, ...], ...]  # of each bracket, a group of the expression
+    ranges: tuple[tuple[_Range, ...], ...]  # one item per bracket, a group of the expression
 
     def matches(self, name: str) -> bool:
-        """Return whether the whole name is meant."""
+        """Return whether the whole name matches."""
         found = self.expression.fullmatch(name)
         return found is not None and all(
             any(one.holds(digits) for one in ranges) for digits, ranges in zip(found.groups(), self.ranges)
@@ -34,17 +34,17 @@ class _Pattern(NamedTuple):
 
 
 def matches(patterns: str, name: str) -> bool:
-    """Return whether one of the patterns between commas means the whole name; ValueError for what is no pattern."""
+    """Return whether one of the comma-separated patterns matches the whole name; ValueError if one is invalid."""
     return any(pattern.matches(name) for pattern in _compiled(patterns))
 
 
 def matches_host(patterns: str, name: str) -> bool:
-    """Return whether a host is meant, by its name or by what stands before the first dot of it."""
+    """Return whether a host matches, by its full name or the part before the first dot."""
     return matches(patterns, name) or matches(patterns, name.partition(".")[0])
 
 
 def is_pattern(text: str) -> bool:
-    """Return True for a pattern; ValueError says why it is none."""
+    """Return True for a valid pattern; otherwise ValueError says why not."""
     _compiled(text)
     return True
 
@@ -55,7 +55,7 @@ def _compiled(patterns: str) -> tuple[_Pattern, ...]:
 
 
 def _parts(patterns: str) -> Iterator[str]:
-    """Yield what stands between the commas outside brackets."""
+    """Yield the parts between commas outside brackets."""
     for part in re.split(r",(?![0-9,-]*\])", patterns):
         if not part.strip():
             raise ValueError("nothing stands between two commas")

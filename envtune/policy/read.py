@@ -1,4 +1,4 @@
-"""A policy file -> `Policy`. Pure: what is wrong is a PolicyError with file, line and column of each thing."""
+"""A policy file -> `Policy`. Pure: problems raise a PolicyError with file, line and column of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envtune.schema.validate import Validator
 
 
 class Settings(NamedTuple):
-    """What a file or one of its profiles sets; empty where it says nothing."""
+    """What a file or one of its profiles sets; empty where it sets nothing."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Settings(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """A policy as one profile of it says: `layers` are the settings of the file and of the profile, lowest first."""
+    """A policy with one of its profiles: `layers` are the settings of the file and of the profile, lowest first."""
 
     file: str
     profile: str
@@ -36,7 +36,7 @@ class Policy(NamedTuple):
     waivers: tuple[Waiver, ...]
 
     def last(self, name: str) -> Any:
-        """Return the value of a setting in the highest layer that has it; an empty one where none has."""
+        """Return the value of a setting in the highest layer that has it; an empty one if none has it."""
         found = [getattr(layer, name) for layer in self.layers if getattr(layer, name)]
         return found[-1] if found else getattr(Settings(), name)
 
@@ -47,7 +47,7 @@ class Policy(NamedTuple):
 
 
 def read_policy(content: bytes, file: str, checks: Sequence[Check], profile: Optional[str] = None) -> Policy:
-    """Return the policy of a file, as one of its profiles says; `checks` are what it may name.
+    """Return the policy of a file with one of its profiles; `checks` are those it may name.
 
     Raises PolicyError with every diagnostic, UsageError for a profile that it does not have.
     """

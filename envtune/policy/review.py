@@ -1,4 +1,4 @@
-"""What is to be done about the waivers of a policy: expired, expiring soon, without effect."""
+"""What to do about the waivers of a policy: expired, expiring soon, without effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VALID, SOON, EXPIRED = "valid", "soon", "expired"
 
 
 class ReviewedWaiver(NamedTuple):
-    """A waiver, whether it still holds, and whether it waives anything; `used` is None on no host that was checked."""
+    """A waiver, whether it is still in force, and whether it waives anything; `used` is None if no host was checked."""
 
     waiver: Waiver
     state: str
@@ -28,7 +28,7 @@ class ReviewedWaiver(NamedTuple):
 def review(
     waivers: Iterable[Waiver], findings: Iterable[Finding], hosts: Sequence[str], today: str, soon: str
 ) -> tuple[ReviewedWaiver, ...]:
-    """Return what the checks of these hosts say of each waiver; `soon`: the last day that counts as soon."""
+    """Return what the checks of these hosts say about each waiver; `soon`: the last day that counts as soon."""
     used = {finding.waiver for finding in findings if finding.waiver is not None}
     return tuple(
         ReviewedWaiver(

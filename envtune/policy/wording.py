@@ -1,4 +1,4 @@
-"""What a check says where a policy expects another value than the catalogue: title, remedy and lines to paste."""
+"""The wording of a check if a policy expects a different value than the catalogue: title, remedy and lines to paste."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SETS = re.compile(r"(?:export (?P<name>[A-Z_][A-Z0-9_]*)=[^{}]*|unset (?P<unset
 
 
 def reworded(check: Check, shipped: Expectation) -> Check:
-    """Return the check without words that hold for the expectation that the catalogue ships only."""
+    """Return the check without wording that only applies to the shipped expectation."""
     if check.expect == shipped:
         return check
     title = _title(check.title, expect.only(shipped, "eq"), check.expect)
@@ -26,18 +26,18 @@ def reworded(check: Check, shipped: Expectation) -> Check:
 
 
 def _title(title: Text, old: Any, wanted: Expectation) -> Text:
-    """Return the title with the value that is expected now; one that names no value stays as it is."""
+    """Return the title with the value that is expected now; one that names no value is unchanged."""
     if not isinstance(old, str):
         return title
     word = re.compile(rf"(?<![\w.-]){re.escape(old)}(?![\w.-])", re.ASCII | re.IGNORECASE)
-    if not word.search(title.en) or not word.search(title.zh):  # `match` is a word of English, not a value
+    if not word.search(title.en) or not word.search(title.zh):  # `match` is an English word, not a value
         return title
     said = expect.describe(wanted)
     return Bilingual(word.sub(lambda _: said.en, title.en), word.sub(lambda _: said.zh, title.zh))
 
 
 def _commands(check: Check) -> Iterator[Command]:
-    """Yield the lines to paste; one that sets a variable sets what is expected now, or is left out."""
+    """Yield the lines to paste; one that sets a variable gets the value expected now, or is left out."""
     for command in check.commands:
         found = _SETS.fullmatch(command.line) if isinstance(command.line, str) else None
         if found is None:

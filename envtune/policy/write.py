@@ -1,4 +1,4 @@
-"""A policy from a golden host: its facts as golden values, and what fails there as a comment."""
+"""Write a policy from a golden host: its facts as golden values, and what fails there as comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envtune.model import Fact, Outcome, Report
 from envtune.policy.forms import SCHEMA
 from envtune.ranges import join_subjects
 
-# Facts that hosts of one kind share. Others follow from these, or say how envtune was started.
+# Facts that hosts of one kind share. Others follow from these, or depend on how envtune was started.
 FACTS = (
     *("arch", "os", "os_version", "kernel", "cpus", "npu", "npu_count", "driver", "firmware"),
     *("cann", "python", "torch", "torch_npu"),
@@ -53,7 +53,7 @@ def _facts(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def scalar(text: str) -> str:
-    """Return a text as a scalar of YAML."""
+    """Return a text as a YAML scalar."""
     return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text, ensure_ascii=False)
 
 

@@ -1,1 +1,1 @@
-"""Outputs of profilers to where the time of a training step goes, and what on the host can explain it."""
+"""From profiler output to where the time of a training step goes, and what on the host can explain it."""

@@ -1,4 +1,4 @@
-"""Profiles to a report: one line for each rank, the verdict, the slow rank, what costs time, and notes."""
+"""From profiles to a report: one line for each rank, the verdict, the slow rank, what costs time, and notes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from envtune.profile.verdict import (
 )
 from envtune.records import NamedTuple
 
-# Of the kinds of profiles, the verdict of the one that something limits goes first.
+# Of several kinds of profiles, the verdict of one with a limit goes first.
 _LIMITS = (Bound.DATA, Bound.HOST, Bound.COMMUNICATION, Bound.BALANCED, Bound.COMPUTE, Bound.UNKNOWN)
 
 
 class KindReport(NamedTuple):
-    """What the ranks of one profiler say; `profiler` is empty where nothing names it."""
+    """The result for the ranks of one profiler; `profiler` is empty if nothing names it."""
 
     profiler: str
     ranks: tuple[RankVerdict, ...]
@@ -40,18 +40,18 @@ class KindReport(NamedTuple):
 
 
 class ProfileReport(NamedTuple):
-    """What profiles say; of several profilers the verdict is that of the kind that something limits."""
+    """The result for all profiles; with several profilers, the verdict is that of a kind with a limit."""
 
     ranks: tuple[RankVerdict, ...]
     bound: Bound
-    likely: bool  # the verdict does not rest on a table of steps, or on a slow rank while ranks are missing
+    likely: bool  # the verdict is not based on a table of steps, or is based on a slow rank while ranks are missing
     slow: Optional[SlowRank]
-    evidence: tuple[Evidence, ...]  # of all ranks, the same thing of several ranks once
+    evidence: tuple[Evidence, ...]  # of all ranks, without duplicates
     notes: tuple[Text, ...]
     unread: tuple[Unread, ...]
     files: int
-    noted: Optional[tuple[str, Mapping[str, str]]]  # the file and the variables of the job that its profiler wrote down
-    kinds: tuple[KindReport, ...]  # empty where no step is known
+    noted: Optional[tuple[str, Mapping[str, str]]]  # the file and the job's variables noted by its profiler
+    kinds: tuple[KindReport, ...]  # empty if no step is known
 
 
 def profile(paths: Sequence[str], progress: Optional[Callable[[str], None]] = None) -> ProfileReport:
@@ -114,14 +114,14 @@ def _rank_order(rank: str) -> tuple[int, str]:
 
 
 def _merged(reading: Reading) -> list[Unit]:
-    """Return the units; a table of several ranks counts where the ranks have no tables of their own."""
+    """Return the units; a table of several ranks counts if the ranks have no tables of their own."""
     units = list(reading.units.values())
     own = any(unit.steps for unit in units)
     return units if own else [*reading.clusters[:1], *units]
 
 
 def _name(units: Sequence[Unit]) -> None:
-    """Give every unit the name by which a report calls it: its rank where that is unique, else its directory."""
+    """Give every unit its name for reports: its rank if that is unique, else its directory."""
     ranks = [unit.rank for unit in units if unit.rank is not None]
     for unit in units:
         rank = unit.rank
@@ -142,7 +142,7 @@ def _loader(unit: Unit) -> Optional[float]:
 
 
 def _estimate(units: Sequence[Unit]) -> bool:
-    """Give units without a table of steps one from the order of their kernels or from a trace of graphs."""
+    """Derive steps for units without a table of steps from the order of their kernels or a trace of graphs."""
     if any(unit.steps for unit in units):
         return False
     made = False
@@ -178,7 +178,7 @@ def _of_kernels(unit: Unit) -> Optional[RankSteps]:
 
 
 def _without_steps(units: Sequence[Unit], evidence: Sequence[Evidence]) -> Bound:
-    """Return the verdict where no step is known: for data where the loader or the queues say it, else none."""
+    """Return the verdict if no step is known: data if the loader or the queues show it, else none."""
     if any((_loader(unit) or 0.0) >= DATA_ALONE for unit in units):
         return Bound.DATA
     starved = any(pipeline.starved for unit in units for pipeline in unit.pipelines)
@@ -187,7 +187,7 @@ def _without_steps(units: Sequence[Unit], evidence: Sequence[Evidence]) -> Bound
 
 
 def _same_once(evidence: Sequence[Evidence], kinds: Sequence[KindReport]) -> Iterator[Evidence]:
-    """Yield each thing once for each kind, of the rank where it costs most; the largest share of the step first."""
+    """Yield each item once per kind, from the rank where it costs most; the largest share of the step first."""
     several = {one.steps.rank: kind.profiler for kind in kinds for one in kind.ranks} if len(kinds) > 1 else {}
     by_rule: dict[tuple[str, str], list[Evidence]] = {}
     for one in evidence:

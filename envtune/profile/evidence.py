@@ -1,4 +1,4 @@
-"""What of a step goes where: measured by the rules, as share of the step wherever the step is known."""
+"""Where the time of a step goes: measured by the rules, as share of the step if the step is known."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _LAYOUT = ("TransData", "Five2Four", "Four2Five")
 _AICPU = ("AI_CPU", "AICPU", "HCCL_AI_CPU")
 _COMPILE = re.compile(r"aclopCompile\w*", re.ASCII)
 _SYNCHRONIZE = re.compile(r"(?:aclrt|rt)?(?:Synchronize(?:Device|Stream)|DeviceSynchronize|StreamSynchronize)\w*")
-_OPTIMIZERS = ("SGD", "Adam", "AdamW", "Adadelta", "RMSprop", "Lamb")  # there is an NpuFused one of each
-OF_KERNELS = 0.08  # share of the kernels from which advice is given
-# Without the step's time: from when it is worth a word.
+_OPTIMIZERS = ("SGD", "Adam", "AdamW", "Adadelta", "RMSprop", "Lamb")  # each has an NpuFused version
+OF_KERNELS = 0.08  # share of the kernels above which advice is given
+# Thresholds for a remark if the step's time is unknown.
 _SHORT = 1_000.0  # microseconds
 _WAITS = 10_000.0
 _FEW_CALLS = 5
-SMALL_SHARE = 0.20  # of the transit time, in packets that do not fill the link (packet.yaml)
-_TRANSIT = 0.20  # of the collectives' time; below, ranks wait for each other and no link is slow
+SMALL_SHARE = 0.20  # share of the transit time in packets that do not fill the link (packet.yaml)
+_TRANSIT = 0.20  # of the collectives' time; below it, ranks wait for each other and no link is slow
 _SLOW_LINK = 0.8  # of the usual bandwidth
-_LARGE = 100.0  # MB from which a link's bandwidth says something
+_LARGE = 100.0  # MB above which a link's bandwidth is meaningful
 
 
 class Evidence(NamedTuple):
-    """One thing that costs time in a rank's steps; `share` is that of `of`, None where it cannot be computed."""
+    """One thing that costs time in a rank's steps; `share` is its share of `of`, None if it cannot be computed."""
 
     rule: str
     rank: str
@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
     detail: Text
     advice: Text
     major: bool
-    ranks: tuple[str, ...] = ()  # all ranks of which it is true
+    ranks: tuple[str, ...] = ()  # all ranks to which it applies
 
     @property
     def title(self) -> Text:
@@ -51,12 +51,12 @@ class Evidence(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Who says so."""
+        """The source of the rule."""
         return RULES[self.rule].source
 
 
 def evidence_of(unit: Unit) -> list[Evidence]:
-    """Return what costs time in this rank's steps, the largest share first, what is of kernels only at the end."""
+    """Return what costs time in this rank's steps, the largest share first, shares of kernels only at the end."""
     found = [one for measure in _MEASURES for one in measure(unit)]
     return sorted(found, key=lambda one: (not one.major, one.of != "step", -(one.share or 0.0)))
 
@@ -68,7 +68,7 @@ def _of_time(unit: Unit, rule: str, time: float, detail: Text, **fields: str) ->
 
 
 def _of_calls(unit: Unit, rule: str, time: float, detail: Text) -> Iterator[Evidence]:
-    """Yield evidence for a time of the host, which is no share of the kernels."""
+    """Yield evidence for a time on the host, which is not a share of the kernels."""
     share = None if unit.base is None else time / unit.base
     yield from _of_share(unit, rule, share, "" if share is None else "step", detail)
 
@@ -84,7 +84,7 @@ def _of_share(
 
 
 def _limit(row: Rule, of: str) -> float:
-    """Return the share from which advice is given; of the kernels alone it must be more, as they are not the step."""
+    """Return the share above which advice is given; it is higher for kernels, as they are not the whole step."""
     return row.major if of != "kernels" else max(row.major, OF_KERNELS)
 
 
@@ -119,7 +119,7 @@ def _milliseconds(time: float) -> Text:
 def _host_calls(unit: Unit) -> Iterator[Evidence]:
     yield from _compilation(unit)
     waits = [api for api in unit.apis if _SYNCHRONIZE.fullmatch(api.name) and api.calls >= _FEW_CALLS]
-    if waits:  # one long wait is that for a collective or the step's end: it does not count
+    if waits:  # a single long wait is for a collective or the step's end: it does not count
         api = max(waits, key=lambda one: one.total - one.longest)
         rest = api.total - api.longest
         if unit.base is not None or rest >= _WAITS:
@@ -128,7 +128,7 @@ def _host_calls(unit: Unit) -> Iterator[Evidence]:
 
 
 def _compilation(unit: Unit) -> Iterator[Evidence]:
-    """Yield what is compiled after the first step; where nothing tells the step, all that is compiled."""
+    """Yield what is compiled after the first step; if the step is unknown, everything that is compiled."""
     compiled = [api for api in unit.apis if _COMPILE.fullmatch(api.name)]
     total, count = sum(api.total for api in compiled), sum(api.calls for api in compiled)
     trace, placed = unit.trace, _placed(unit, count)
@@ -152,7 +152,7 @@ def _compiled_later(unit: Unit, placed: Compiling) -> Iterator[Evidence]:
 
 
 def _placed(unit: Unit, count: int) -> Optional[Compiling]:
-    """Return in which steps operators are compiled; None where what tells it lacks some of `count` compilations."""
+    """Return in which steps operators are compiled; None if the source lacks some of `count` compilations."""
     known = [unit.compiling, None if unit.trace is None else unit.trace.compiling]
     found = [one for one in known if one is not None and one.calls]
     best = max(found, key=lambda one: one.calls, default=None)

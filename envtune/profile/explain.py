@@ -1,6 +1,6 @@
-"""The verdict and the host: which checks can explain what a profile says, and which of those that fail do.
+"""The verdict and the host: which checks can explain the verdict of a profile, and which of the failing ones do.
 
-A check explains a verdict where what it finds makes that part of a step longer; each row says why.
+A check explains a verdict if what it finds makes that part of a step longer; each row says why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from envtune.ranges import single_subjects
 from envtune.records import NamedTuple
 
 # Operators are dispatched by one thread of the host: its CPU's frequency, what it writes and waits for, and the queue
-# between preparing and handing over an operator (porting guide, "CPU performance" and "common environment variables").
+# between preparing and submitting an operator (porting guide, "CPU performance" and "common environment variables").
 _DISPATCH = (
     *("CPU001", "CPU002", "CPU003", "CPU006", "CPU007", "CPU008"),
     *("ENV001", "ENV002", "ENV003", "ENV004", "ENV005", "ENV006", "ENV013", "ENV015", "ENV101"),
@@ -37,7 +37,7 @@ EXPLAINS: Mapping[Bound, tuple[str, ...]] = {
     Bound.COMMUNICATION: _COLLECTIVES,
     Bound.COMPUTE: _KERNELS,
 }
-# Of an observed job the cause is known more closely: what the samples show leaves fewer checks.
+# For an observed job the cause is known more precisely: the samples leave fewer checks.
 EXPLAINS_CAUSE: Mapping[str, tuple[str, ...]] = {
     "throttled": ("SYS010",),
     "swap": ("SYS005", "SYS010", "PROC001"),
@@ -56,11 +56,11 @@ CheckHost = Callable[[TargetOptions], Report]
 
 
 class Explanation(NamedTuple):
-    """What the checks of a host say to a verdict."""
+    """What the checks of a host say about a verdict."""
 
     report: Report
     fitting: frozenset[str]  # ids of the checks that can explain the verdict
-    job: str  # the file that notes the variables of the finished job; empty where none does
+    job: str  # the file with the noted variables of the finished job; empty if there is none
 
 
 def can_explain(bound: Bound) -> bool:
@@ -74,9 +74,9 @@ def explain(
     target: TargetOptions,
     noted: Optional[Noted] = None,
 ) -> Explanation:
-    """Return what the host says to a verdict that the checks `fitting` can explain.
+    """Return what the host says about a verdict that the checks `fitting` can explain.
 
-    `noted` is profiler_metadata.json and the variables in it: where the user named no job, these are what the job had,
+    `noted` is profiler_metadata.json and the variables in it: if the user named no job, these are what the job had,
     whatever this shell or the recorded one sets.
     """
     report, job = check(target), ""
@@ -89,7 +89,7 @@ def explain(
 
 
 def _merged(own: Sequence[Finding], finished: Sequence[Finding], variables: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return the findings about the host, with those of the finished job about the variables that it noted."""
+    """Return the findings about the host, with those about the noted variables of the finished job."""
     noted = [
         finding
         for finding in finished

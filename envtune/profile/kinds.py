@@ -1,4 +1,4 @@
-"""Which profiler wrote the steps of a rank: ranks of several profilers are not of one job and are not compared."""
+"""Which profiler wrote the steps of a rank: ranks of different profilers are not of one job and are not compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TABLES = {"graph_steps": OLDER_MINDSPORE, "stage_steps": OLDER_MINDSPORE, "iter
 
 
 def profiler_of(path: str, table: str) -> str:
-    """Return which profiler wrote a table of steps, by its directory, then by its kind; empty where neither tells."""
+    """Return which profiler wrote a table of steps, by its directory, then by its kind; empty if neither tells."""
     for pattern, name in _DIRECTORIES:
         if pattern.search(path):
             return name
@@ -27,7 +27,7 @@ def named(profiler: str) -> Text:
 
 
 def kinds_of(units: Sequence[Unit]) -> dict[str, list[Unit]]:
-    """Return the units by profiler; those of which nothing names it go with the only one that writes such tables."""
+    """Return the units by profiler; units that do not name it go to the only one that writes such tables."""
     named = {unit.profiler for unit in units if unit.steps}
     likely = [name for name in (TORCH, MINDSPORE) if name in named]
     kinds: dict[str, list[Unit]] = {}

@@ -1,4 +1,4 @@
-"""Which ranks of a job have no profile: by the size of the job that the profiler wrote down, else by gaps."""
+"""Which ranks of a job have no profile: from the size of the job noted by the profiler, else from gaps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Iterable, Iterator, Sequence
 from envtune.profile.unit import Unit
 from envtune.records import NamedTuple
 
-MOST = 1 << 20  # ranks of a job; a larger number is none
+MOST = 1 << 20  # ranks of a job; a larger number is invalid
 
 
 class Missing(NamedTuple):
-    """The ranks without steps, as ranges (`3`, `8-15`); `size` is 0 where no file tells the size of the job."""
+    """The ranks without steps, as ranges (`3`, `8-15`); `size` is 0 if no file tells the size of the job."""
 
     ranks: tuple[str, ...]
     size: int
@@ -37,7 +37,7 @@ def _ranks(units: Iterable[Unit]) -> Iterator[str]:
 
 
 def _gaps(known: Sequence[int], begin: int, end: int) -> Iterator[str]:
-    """Yield the numbers from `begin` on and before `end` that are not known, those in a row as one range."""
+    """Yield the unknown numbers from `begin` up to but excluding `end`, consecutive ones as a range."""
     for number in (*known, end):
         if number > begin:
             yield str(begin) if number == begin + 1 else f"{begin}-{number - 1}"

@@ -1,4 +1,4 @@
-"""What to know about a profile before its numbers are used: how it was recorded, what it cannot say."""
+"""What to know about a profile before its numbers are used: how it was recorded, what it cannot tell."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from envtune.profile.readers.steps import RankSteps
 from envtune.profile.unit import Unit
 
 _SHOWN = 6  # columns, and ranges of missing ranks, that are named
-FEW_KERNELS = 50  # below, no order of kernels means anything
-_MUCH = 0.08  # share of the kernels from which it is said what limits them
-_MATTERS = 0.30  # share of communication in the step from which it is said how much of it is hidden
-_START_UP = 50_000.0  # microseconds of a broadcast, which wait for ranks that start later
-_TRANSIT = 0.20  # of the collectives' time; below, ranks wait for each other
+FEW_KERNELS = 50  # with fewer, the order of kernels means nothing
+_MUCH = 0.08  # share of the kernels above which their limit is reported
+_MATTERS = 0.30  # share of communication in the step above which its hidden part is reported
+_START_UP = 50_000.0  # microseconds of a broadcast, which waits for ranks that start later
+_TRANSIT = 0.20  # of the collectives' time; below it, ranks wait for each other
 _BY_DATA = ("NonZero", "Unique", "MaskedSelect", "Where")
 
 
 def notes_on(units: Sequence[Unit], evidence: Sequence[Evidence]) -> tuple[Text, ...]:
-    """Return the notes on all ranks, the same one once."""
+    """Return the notes on all ranks, without duplicates."""
     seen: dict[str, Text] = {}
     compiled = {one.rank for one in evidence if one.rule == "compile" and one.major}
     for unit in units:
@@ -38,7 +38,7 @@ def notes_on(units: Sequence[Unit], evidence: Sequence[Evidence]) -> tuple[Text,
 
 
 def notes_on_files(reading: Reading) -> Iterator[Text]:
-    """Yield what was cut off, and for each kind of table the columns that are not known."""
+    """Yield what was truncated, and the unknown columns of each kind of table."""
     yield from reading.remarks
     titles = {layout.kind: layout.title for layout in TABLES}
     for kind, columns in reading.columns.items():
@@ -68,7 +68,7 @@ def notes_on_missing(missing: Missing) -> Iterator[Text]:
 
 
 def starts_up(kernels: Kernels) -> bool:
-    """Return whether the kernels are those of the start-up: its broadcasts wait for ranks that start later."""
+    """Return whether the kernels are those of the start-up, with broadcasts that wait for ranks starting later."""
     count, time = kernels.broadcasts
     return count > 0 and time >= _START_UP * count
 
@@ -85,7 +85,7 @@ def _on_steps(unit: Unit) -> Iterator[Text]:
 
 
 def _hidden(ranks: Sequence[RankSteps]) -> Optional[float]:
-    """Return how much of the communication computing hides, where communication matters; None where it does not."""
+    """Return how much of the communication is hidden by computing; None if communication does not matter."""
     known = [one.mean for one in ranks if one.mean.overlapped > 0 and one.share("communication") >= _MATTERS]
     whole = sum(mean.overlapped + mean.communication + mean.bubble for mean in known)
     return sum(mean.overlapped for mean in known) / whole if known and whole > 0 else None
@@ -158,7 +158,7 @@ def _on_rows(kernels: Kernels) -> Iterator[Text]:
 
 
 def _on_states(unit: Unit, is_compiled: bool) -> Iterator[Text]:
-    """Yield what the states of the kernels say where operators are compiled, or where nothing tells."""
+    """Yield what the states of the kernels say if operators are compiled, or if nothing else tells."""
     is_unknown = not unit.apis and unit.trace is None and unit.compiling is None
     for kernels in unit.kernels if is_compiled or is_unknown else ():
         computing = sum(group.number for group in kernels.groups if not group.communicates)

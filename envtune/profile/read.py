@@ -1,4 +1,4 @@
-"""Read the files of profiles into units, one for each rank; what cannot be read is named with the reason."""
+"""Read the files of profiles into units, one for each rank; what cannot be read is reported with the reason."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from envtune.profile.unit import Unit
 from envtune.records import NamedTuple
 
 HEAD = 1 << 16
-WHOLE_JSON = 1 << 25  # bytes of a JSON file that is read as a whole; only traces are larger and still read
+WHOLE_JSON = 1 << 25  # bytes of a JSON file that is read as a whole; larger ones are read only if they are traces
 MOST_STEPS = 100_000  # rows of a table of steps: a profile has tens of them
-_SHOWN = 6  # columns of an unknown header that are named
+_SHOWN = 6  # columns of an unknown header that are listed
 
 
 class Unread(NamedTuple):
@@ -48,8 +48,8 @@ class Reading:
         self.clusters: list[Unit] = []  # tables of several ranks
         self.unread: list[Unread] = []
         self.files = 0
-        self.columns: dict[str, dict[str, None]] = {}  # kind of table -> columns that are not known, in order
-        self.remarks: list[Text] = []  # on files of which a part was read
+        self.columns: dict[str, dict[str, None]] = {}  # kind of table -> unknown columns, in order
+        self.remarks: list[Text] = []  # on files that were read partially
 
     def unit(self, place: Place) -> Unit:
         """Return the unit that a file belongs to."""
@@ -58,13 +58,13 @@ class Reading:
         return unit
 
     def see_columns(self, kind: str, names: Sequence[str]) -> None:
-        """Keep the columns of a table that are not known."""
+        """Keep the unknown columns of a table."""
         if names:
             self.columns.setdefault(kind, {}).update(dict.fromkeys(names))
 
 
 def read_profiles(paths: Sequence[str], progress: Optional[Callable[[str], None]] = None) -> Reading:
-    """Return what the files below these paths say; raises OSError for a path that does not exist."""
+    """Return the content of the files below these paths; raises OSError for a path that does not exist."""
     reading, files = Reading(), Files(paths)
     for place in files:
         if progress is not None:
@@ -86,7 +86,7 @@ def read_profiles(paths: Sequence[str], progress: Optional[Callable[[str], None]
 
 
 def _add_files(reading: Reading, files: Files) -> None:
-    """Say which files were met again, and which older exports were left out."""
+    """Report which files were found twice, and which older exports were left out."""
     for path, count in files.repeated.items():
         reading.remarks.append(
             plural(
@@ -141,7 +141,7 @@ class Table(NamedTuple):
 
 def _read_table(reading: Reading, place: Place, original: IO[bytes]) -> Optional[Text]:
     stream = as_text(original)
-    seekable = stream is original  # not of UTF-16, which no profiler writes
+    seekable = stream is original  # not UTF-16, which no profiler writes
     lines = lines_of(stream)
     cells = next(rows_of(iter([next(lines, b"")])), [])
     header = header_of(cells)
@@ -183,7 +183,7 @@ def _read_rows(reading: Reading, place: Place, kind: str, table: Table) -> Optio
 
 
 def _cut_short(rows: Iterator[Sequence[str]]) -> Optional[Text]:
-    """Return that rows are left, None where there are none: every step that is read takes memory."""
+    """Return the reason if rows are left unread, else None: every step that is read takes memory."""
     if next(rows, None) is None:
         return None
     return Message("only its first {number} rows were read", number=MOST_STEPS)

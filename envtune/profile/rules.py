@@ -1,4 +1,4 @@
-"""What costs time in a step, as data: from which share of the step it matters, what to do, and who says so."""
+"""What costs time in a step, as data: the share of the step from which it matters, what to do, and the source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Mapping
 from envtune.messages import N_
 from envtune.records import NamedTuple
 
-MAJOR, MINOR = 0.05, 0.01  # of the step: below MINOR nothing is said, below MAJOR no advice is given
+MAJOR, MINOR = 0.05, 0.01  # of the step: below MINOR nothing is reported, below MAJOR no advice is given
 GUIDE = "Ascend PyTorch porting guide (tag v1.5.0-3.0.rc2)"
 MINDSPORE = "Ascend MindSpore porting guide"
 ADVISOR = "msprof_analyze/advisor/rules (gitcode.com/Ascend/msprof-analyze)"

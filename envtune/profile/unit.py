@@ -15,26 +15,26 @@ from envtune.profile.readers.trace import Trace
 
 
 class Unit:
-    """The profile of one rank: everything that its files say."""
+    """The profile of one rank: everything in its files."""
 
     def __init__(self, name: str) -> None:
         self.name = name  # directory or file
-        self.number: Optional[str] = None  # of the rank, by a file's or directory's name
-        self.label = name  # what a report calls it
+        self.number: Optional[str] = None  # of the rank, from a file or directory name
+        self.label = name  # its name in reports
         self.steps: list[RankSteps] = []
         self.kernels: list[Kernels] = []
-        self.operators: list[KernelGroup] = []  # of tables that were summed by the profiler
-        self.types: list[KernelGroup] = []  # as operators, of the mean step
+        self.operators: list[KernelGroup] = []  # from tables of sums written by the profiler
+        self.types: list[KernelGroup] = []  # like operators, for the mean step
         self.aicpu: list[KernelGroup] = []
         self.apis: list[Api] = []
-        self.stored_operators: list[KernelGroup] = []  # of databases, which hold what the tables beside them say
+        self.stored_operators: list[KernelGroup] = []  # from databases, which duplicate the tables next to them
         self.stored_apis: list[Api] = []
         self.pipelines: list[Pipeline] = []
         self.queue: Optional[Queue] = None
-        self.idle: Optional[float] = None  # share of CPU time while MindSpore prepared data
+        self.idle: Optional[float] = None  # share of idle CPU time while MindSpore prepared data
         self.collectives: Optional[Collectives] = None
         self.trace: Optional[Trace] = None
-        self.compiling: Optional[Compiling] = None  # of a database
+        self.compiling: Optional[Compiling] = None  # from a database
         self.profiler = ""  # which one wrote the table of steps
         self.settings: Optional[Settings] = None
         self.metadata: Optional[Metadata] = None
@@ -42,17 +42,17 @@ class Unit:
 
     @property
     def rank(self) -> Optional[str]:
-        """The number of the rank; None where nothing names it."""
+        """The number of the rank; None if nothing names it."""
         known = [one.rank for one in (self.metadata, self.settings) if one is not None and one.rank is not None]
         return known[0] if known else self.number
 
     def prefer_tables(self) -> None:
-        """Let what databases hold count only where no table says it."""
+        """Use data from databases only if no table has it."""
         self.operators = self.operators or self.stored_operators
         self.apis = self.apis or self.stored_apis
 
     def of_rank(self, steps: RankSteps) -> Unit:
-        """Return what is named after one of the ranks of a table of several."""
+        """Return a unit named after one of the ranks of a shared table."""
         if len(self.steps) == 1:
             return self
         unit = Unit(self.name)
@@ -61,13 +61,13 @@ class Unit:
 
     @property
     def base(self) -> Optional[float]:
-        """The time of all steps in microseconds; None where no table of steps of this rank is known."""
+        """The time of all steps in microseconds; None if no table of steps of this rank is known."""
         if len(self.steps) == 1 and not self.steps[0].only_start_up:
             return self.steps[0].whole
         return None
 
     def share(self, time: float) -> tuple[Optional[float], str]:
-        """Return the share of a time of the steps or, where they are unknown, of the kernels; and which it is."""
+        """Return the share of a time of the steps or, if unknown, of the kernels; and which of both."""
         if self.base:
             return time / self.base, "step"
         kernels = sum(group.total for group in self.groups if not group.communicates)
@@ -75,7 +75,7 @@ class Unit:
 
     @property
     def groups(self) -> Sequence[KernelGroup]:
-        """The kernels by type: of the table of kernels where it knows types, else of what the profiler summed."""
+        """The kernels by type: from the table of kernels if it has types, else from the profiler's sums."""
         detailed = [group for one in self.kernels for group in one.groups]
         known = any(one.has_types for one in self.kernels)
         summed = self.operators or self._of_all_steps()

@@ -9,14 +9,14 @@ from typing import Mapping, Optional, Sequence
 from envtune.profile.readers.steps import UNKNOWN_STAGE, RankSteps
 from envtune.records import NamedTuple
 
-# Free time from which the host does not dispatch fast enough: msprof_analyze/advisor, overall analysis.
+# Free time above which the host does not dispatch fast enough: msprof_analyze/advisor, overall analysis.
 FREE = 0.10
-DOMINANT = 0.50  # a part of that share decides alone ...
-LEAD = 0.10  # ... as does one that is so much larger than the next
+DOMINANT = 0.50  # a part with that share decides alone ...
+LEAD = 0.10  # ... and so does one that is larger than the next by this
 GAP = 0.50  # of an iteration: porting guide for MindSpore, "iteration gap about 50 %" (004:605, 620)
-WAITING = 0.10  # of the step that others wait longer than the slow rank does
-DATA_OF_FREE = 0.50  # share of the free time in which the data loader was waited for
-DATA_ALONE = 0.20  # share of the step, where nothing but the data loader's time is known
+WAITING = 0.10  # share of the step that others wait longer than the slow rank
+DATA_OF_FREE = 0.50  # share of the free time spent waiting for the data loader
+DATA_ALONE = 0.20  # share of the step, if only the data loader's time is known
 
 
 class Bound(str, Enum):
@@ -31,7 +31,7 @@ class Bound(str, Enum):
 
 
 class RankVerdict(NamedTuple):
-    """The verdict for one rank; `waits` where another stage of the pipeline is what it waits for."""
+    """The verdict for one rank; `waits` if it waits for another stage of the pipeline."""
 
     steps: RankSteps
     bound: Bound
@@ -43,13 +43,13 @@ class SlowRank(NamedTuple):
 
     rank: str
     bound: Bound  # host: its free time; compute: its kernels
-    excess: float  # share of the step that it takes longer than the median of the others
+    excess: float  # how much longer it takes than the median of the others, as share of the step
     waiting: tuple[str, ...]
-    certain: bool = True  # False where ranks are missing: a slower one may be among them
+    certain: bool = True  # False if ranks are missing: a slower one may be among them
 
 
 def rank_verdict(steps: RankSteps, data: Optional[float] = None) -> RankVerdict:
-    """Return the verdict for one rank; `data` is the share of its steps in which the data loader was waited for."""
+    """Return the verdict for one rank; `data` is the share of its steps spent waiting for the data loader."""
     if steps.mean.total <= 0:
         return RankVerdict(steps, Bound.UNKNOWN)
     if steps.mean.gap is not None:
@@ -75,7 +75,7 @@ def _largest(shares: Mapping[Bound, float]) -> Bound:
 
 
 def _iteration_bound(steps: RankSteps) -> Bound:
-    """Return the verdict for an iteration of a graph, of which gap, forward and backward, and tail are known."""
+    """Return the verdict for an iteration of a graph with known gap, forward and backward, and tail."""
     if steps.only_start_up:
         return Bound.UNKNOWN
     gap, body, tail = steps.share("free"), steps.share("computing"), steps.share("tail")
@@ -114,7 +114,7 @@ def _slow_of(group: Sequence[RankSteps]) -> Optional[SlowRank]:
 
 
 def job_verdict(ranks: Sequence[RankVerdict], slow: Optional[SlowRank]) -> Bound:
-    """Return the verdict for the whole job: of the slow rank where there is one, else of the mean of all."""
+    """Return the verdict for the whole job: that of the slow rank if there is one, else of the mean of all."""
     if slow is not None:
         return slow.bound
     known = [one for one in ranks if one.bound is not Bound.UNKNOWN]

@@ -1,4 +1,4 @@
-"""What processes say of others: not connected, heartbeat lost, link broken, another collective called."""
+"""What processes report about others: not connected, heartbeat lost, link broken, another collective called."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from envtune.ranks.records import Link, Note, Process
 NOT_CONNECTED, LOST, LINK, DIFFERENT = "not connected", "heartbeat lost", "link", "different collective"
 TLS = "TLS differs"
 _FINE = {"OK", "HEARTBEAT_OK"}
-_GRAVITY = ("CQE", "STUCK", "LOST")  # of a heartbeat's status, as HCCL itself sorts them
+_GRAVITY = ("CQE", "STUCK", "LOST")  # of a heartbeat's status, in HCCL's own order
 
 
 def not_connected(processes: Processes, notes: Iterable[Note]) -> list[Process]:
-    """Return the ranks that did not come to the communicator, as its root and the others report."""
+    """Return the ranks that did not join the communicator, as reported by its root and the others."""
     missing: dict[tuple[str, int], None] = {}
     connected: dict[tuple[str, str], set[int]] = {}
     for note in notes:
@@ -46,12 +46,12 @@ def _numbers(text: str) -> list[int]:
 
 
 def _ranks(text: str) -> list[int]:
-    """Return the ranks of `[0000000000000001],[0000000000000003]`, each of which an address may follow."""
+    """Return the ranks of `[0000000000000001],[0000000000000003]`, each optionally followed by an address."""
     return [int(word) for word in re.findall(r"\[(\d{1,18})\]?(?=[,:;\]]|\s|$)", text)]
 
 
 def lost(processes: Processes, notes: Iterable[Note], waiting: Container[Process] = ()) -> list[tuple[Process, Note]]:
-    """Return the processes whose heartbeat is lost, the gravest status first, then as they were reported."""
+    """Return the processes whose heartbeat is lost, the most serious status first, then in the order reported."""
     found: dict[Process, tuple[int, int, Note]] = {}
     for order, note in enumerate(notes):
         status = (note.fields.get("status") or "LOST").upper()
@@ -66,7 +66,7 @@ def lost(processes: Processes, notes: Iterable[Note], waiting: Container[Process
 
 
 def _lost(processes: Processes, note: Note, waiting: Container[Process]) -> list[Process]:
-    """Return whose heartbeat a line says is lost; by a number alone only one that did not wait, if there is one."""
+    """Return whose heartbeat is lost according to a line; by number alone, only a process that did not wait, if any."""
     if note.kind == "gone":
         silent = [process for process in processes.named(note) if process not in waiting]
         return silent if len(silent) == 1 or len({process.host for process in silent} - {""}) == 1 else []
@@ -75,13 +75,13 @@ def _lost(processes: Processes, note: Note, waiting: Container[Process]) -> list
     device = int(note.fields["device"])
     if note.fields["server"]:
         process = processes.by_device(note.fields["server"], device)
-        return [process] if process.has_log or not processes.complete else []  # else it is of another job
+        return [process] if process.has_log or not processes.complete else []  # else it belongs to another job
     silent = [p for p in processes.all if device in (p.device, p.logic) and p not in waiting and p.has_log]
     return silent if len(silent) == 1 else []
 
 
 def broken_links(processes: Processes, notes: Iterable[Note]) -> list[Link]:
-    """Return the links over which packets were not answered."""
+    """Return the links on which packets were not answered."""
     found = []
     for note in notes:
         if note.kind != "cqe":
@@ -135,7 +135,7 @@ def other_tls(processes: Processes, notes: Iterable[Note]) -> list[Process]:
 
 
 def conflicts(processes: Processes, notes: Iterable[Note]) -> list[Process]:
-    """Return those who called a collective with other arguments: one against all others, else all in conflict."""
+    """Return those that called a collective with different arguments: one against all others, else all in conflict."""
     values: dict[str, dict[str, set[Process]]] = {}
     involved: dict[Process, None] = {}
     for note in notes:

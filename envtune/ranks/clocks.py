@@ -1,7 +1,8 @@
-"""How far the clocks of hosts are apart, by what happens on all of them at once.
+"""How far the clocks of hosts are apart, from events that happen on all of them at once.
 
-A communicator is ready on all ranks together, and ranks that reduce gradients finish a step together; the median of the
-differences is the difference of the clocks, their spread its error. Without such pairs nothing is known of two hosts.
+A communicator becomes ready on all ranks at the same time, and ranks that reduce gradients finish a step at the same
+time; the median of the differences is the difference of the clocks, their spread its error. Without such pairs nothing
+is known about two hosts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Iterable, Mapping, NamedTuple, Optional
 from envtune.ranks.records import Note, Process
 from envtune.ranks.table import start_of
 
-MARGIN = 1.0  # seconds by which events that happen together are logged apart
+MARGIN = 1.0  # seconds by which simultaneous events may be logged apart
 _READY = re.compile(r"success|hcclCommInitInfo|Communicator Key Info")
 _STEP = re.compile(
     r"(?i)\b(?:global[_ ]?step|step|iteration|iter)s?\b(?:'| ?[:=\[#\]] ?| )*(\d{1,18})"
@@ -22,7 +23,7 @@ _STEP = re.compile(
 
 
 class Offset(NamedTuple):
-    """Seconds that a host's clock is ahead of the reference's, and the error of that."""
+    """Seconds that a host's clock is ahead of the reference, and the error."""
 
     seconds: float
     error: float
@@ -42,8 +43,8 @@ class Clocks:
     def later(self, one: Process, time: float, other: Process, other_time: float) -> Optional[float]:
         """Return by how many seconds `time` of one process is certainly later than that of another.
 
-        Negative where it is certainly earlier, 0 where their order is within the error; None where the clocks of the
-        two hosts cannot be compared.
+        Negative if it is certainly earlier, 0 if their order is within the error; None if the clocks of the two hosts
+        cannot be compared.
         """
         if one.host == other.host:
             return time - other_time
@@ -57,7 +58,7 @@ class Clocks:
 
 
 def step_of(note: Note) -> Optional[int]:
-    """Return the number of the training step that a line reports, None where it reports none."""
+    """Return the number of the training step that a line reports, None if it reports none."""
     found = _STEP.search(note.text[:400]) if note.kind == "seen" else None
     return int(next(group for group in found.groups() if group)) if found else None
 
@@ -86,7 +87,7 @@ def _groups(events: Mapping[object, Mapping[str, list[float]]]) -> list[dict[str
 
 
 def _group(host: str, apart: Mapping[tuple[str, str], list[float]]) -> dict[str, Offset]:
-    """Return all hosts that can be compared with this one, by way of others, too."""
+    """Return all hosts that can be compared with this one, directly or through others."""
     group = {host: Offset(0.0, 0.0)}
     reached = [host]
     for near in reached:

@@ -1,9 +1,9 @@
-"""What an error line means for the process that printed it, where the caller knows no more.
+"""What an error line means for the process that printed it, if the caller knows nothing more specific.
 
-own     it failed of itself; nothing else needs to be known about the error
+own     it failed on its own; nothing else needs to be known about the error
 wait    another process did not come
-after   it follows from something else: a wrapper, the end of a connection, a launcher that ended it
-unsure  a line of CANN marked as an error: they are many, and most follow from something else
+after   it is a consequence of something else: a wrapper, the end of a connection, a launcher that ended it
+unsure  a line of CANN marked as an error: there are many, and most are consequences
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import re
 
 from envtune.ranks.records import AFTER, OWN, UNSURE, WAIT
 
-# A process's own business with the world outside of the job, in words that waiting uses, too.
+# A process's own dealings outside of the job, in words that are also used for waiting.
 _OUTSIDE = re.compile(
     r"(?i)dataloader|https?connection|https?://|urllib|requests\.|huggingface|modelscope|TimeoutExpired|sqlite|redis|mysql"
     r"|Ran out of input"
 )
-# Launchers, stores and connections: what a process says when another one is gone or late. The name of a function or a
-# setting (aclrtSynchronizeStreamWithTimeout, HCCL_EXEC_TIMEOUT) says nothing of the kind.
+# Launchers, stores and connections: what a process prints when another one is gone or late. The name of a function or a
+# setting (aclrtSynchronizeStreamWithTimeout, HCCL_EXEC_TIMEOUT) does not count.
 _TIME_OUT = r"(?<![a-z_])tim(?:e[ds]?)[ _-]?out|deadline exceeded|reached the timeout"
 _WAIT = re.compile(
     r"(?i)EI0002|EI0006|EI0015|EE1002|50704[678]|107020|heartbeat|stream sync\w* |waiting for clients|" + _TIME_OUT
@@ -49,7 +49,7 @@ def is_exception(text: str) -> bool:
 
 
 def is_vague(text: str) -> bool:
-    """Return whether an exception says only that time ran out, in no words of a collective: for whom is not known."""
+    """Return whether an exception only says that time ran out, without mentioning a collective: for whom is unknown."""
     said = _ONLY_TIME.sub("", text)
     waits = any(regex.search(said) for regex in (_WAIT, _AFTER, _CANN, _HCCL))
     return is_exception(text) and not waits

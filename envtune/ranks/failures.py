@@ -1,6 +1,6 @@
-"""Who failed of itself: by an error that is no wait, before every wait of its process, or because it was killed.
+"""Which processes failed on their own: by an error that is not a wait, before every wait, or because they were killed.
 
-An error of a process is a failure of its own also where nobody knows it; known waits never are.
+An unknown error of a process also counts as its own failure; known waits never do.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from envtune.ranks.records import OWN, UNSURE, WAIT, Note, Process, Root
 from envtune.ranks.waits import WAITING, Wait, is_transfer
 
 FAILED, KILLED, REPORTED = "failed", "killed", "reported"  # why a process is the root
-_DEADLY = {4, 7, 8, 9, 11}  # signals that end a process for what itself or the kernel did
-# What ends a process: an exception that is printed last, a signal.
+_DEADLY = {4, 7, 8, 9, 11}  # signals caused by the process itself or the kernel
+# What ends a process: an exception printed last, a signal.
 _FATAL = re.compile(
     r"(?:^|[\]\)>:] ?)[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?::|$)"
     r"|Segmentation|Fatal Python|Killed|SIG[A-Z]+|Bus error"
@@ -24,7 +24,7 @@ _FATAL = re.compile(
 _KILL = 9
 _WHOLE = ("OOMKilled", "Evicted")  # a container with all of its processes
 _OF_JOB = re.compile(r"(?i)python|^pt_|torch|train|infer|vllm|ray|mind|msrun|deepspeed")  # names of its programs
-_ENDED = 15  # SIGTERM: the launcher's
+_ENDED = 15  # SIGTERM: sent by the launcher
 _SIGNALS = {
     "Segmentation fault": 11,
     "segfault": 11,
@@ -36,11 +36,11 @@ _SIGNALS = {
     "SIGTERM": 15,
     "SIGILL": 4,
     "SIGFPE": 8,
-}  # of others it is 9
+}  # for others it is 9
 
 
 class Failure(NamedTuple):
-    """One process that failed of itself; `certainty` says how likely its error ended it."""
+    """One process that failed on its own; `certainty` says how likely its error ended it."""
 
     process: Process
     note: Note
@@ -49,12 +49,12 @@ class Failure(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """Whether it is more than a line that may follow from something else."""
+        """Whether it is more than a line that may be a consequence of something else."""
         return self.certainty > 0
 
     @property
     def time(self) -> Optional[float]:
-        """When it failed; a launcher reports an end later than it happened."""
+        """When it failed; a launcher reports the end of a process after it happened."""
         return self.note.time if self.why == FAILED else self.process.last
 
     @property
@@ -64,22 +64,22 @@ class Failure(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a launcher, an actor system or the kernel says of the end of a process."""
+    """A report of a launcher, an actor system or the kernel about the end of a process."""
 
     process: Process
     note: Note
-    signal: int  # 0 where it ended with an exit status
+    signal: int  # 0 if it ended with an exit status
     first: bool  # whether it is the first failure that the launcher saw
 
 
 def is_own(note: Note) -> bool:
-    """Return whether the line is of a failure of its process, as far as it says."""
+    """Return whether the line is a failure of its process, as far as it tells."""
     meaning = note.fields.get("meaning") if note.kind == "error" else None
     return note.kind == "failed" or meaning in (OWN, UNSURE) or is_transfer(note)
 
 
 def before(note: Note, other: Note) -> Optional[bool]:
-    """Return whether a line of a process is older than another one of it; None where nothing says it."""
+    """Return whether a line of a process is older than another one of it; None if unknown."""
     if note.path == other.path:
         return note.number < other.number
     if note.time is None or other.time is None or note.time == other.time:
@@ -108,7 +108,7 @@ def failures_of(processes: Processes, waits: Sequence[Wait], reports: Sequence[R
 
 
 def _of_reported(failure: Failure, reports: Sequence[Report]) -> Failure:
-    """Return the failure as that of the process that a launcher reports, where its file does not say whose it is."""
+    """Attribute the failure to the process that a launcher reports, if its file does not say whose it is."""
     process = failure.process
     if process.rank is not None or process.pid is not None:
         return failure
@@ -119,7 +119,7 @@ def _of_reported(failure: Failure, reports: Sequence[Report]) -> Failure:
     (named,) = reported
     killed = next((report for report in here if report.signal == _KILL), None)
     if killed is not None:
-        return Failure(named, killed.note, KILLED)  # such a process says nothing: the line is its launcher's
+        return Failure(named, killed.note, KILLED)  # such a process prints nothing: the line is its launcher's
     named.files += [file for file in process.files if file not in named.files]
     return failure._replace(process=named)
 
@@ -139,7 +139,7 @@ def _own_failure(process: Process, waits: Sequence[Note]) -> Optional[Failure]:
         if not is_own(note) or any(before(wait, note) for wait in waits):
             continue
         certainty = _certainty(note)
-        if certainty > 1 or not waits:  # what waits later did not end before
+        if certainty > 1 or not waits:  # a process that waits later had not ended before
             found.append(Failure(process, note, FAILED, certainty))
     return min(found, key=_order, default=None)
 
@@ -181,7 +181,7 @@ def _unnamed(processes: Processes, reports: Sequence[Report]) -> dict[Process, F
 
 
 def reports_of(processes: Processes, notes: Iterable[Note]) -> list[Report]:
-    """Return what is reported about the end of processes, without those that a launcher ended itself."""
+    """Return the reports about the end of processes, except those ended by a launcher itself."""
     found = []
     for note in notes:
         if note.kind not in ("first", "exit", "died"):
@@ -212,7 +212,7 @@ def _reported(processes: Processes, note: Note) -> Optional[Process]:
 
 
 def _of_unknown_id(processes: Processes, note: Note, process: Process, host: str) -> Optional[Process]:
-    """Return the process that a line means by an id that no log has; None where it is none of the job."""
+    """Return the process a line refers to by an id that is in no log; None if it is not part of the job."""
     printer = processes.of(note)
     if printer is not None and printer.rank is not None and note.fields.keys() == {"pid", "how"}:
         return printer  # the shell that started the process writes to the same file
@@ -225,7 +225,7 @@ def _of_unknown_id(processes: Processes, note: Note, process: Process, host: str
 
 
 def _silent(there: Sequence[Process], printer: Optional[Process], whole: bool = False) -> Optional[Process]:
-    """Return the one process of these that does not say that it waited; of a pod that ended as a whole their host."""
+    """Return the only one of these processes that did not report waiting; for a pod that ended whole, their host."""
     others = (process for process in there if process.has_log and (process is not printer or process.rank is not None))
     silent = [process for process in others if not any(map(_gives_up, process.notes))]
     hosts = {process.host for process in silent}
@@ -252,7 +252,7 @@ def _completed(processes: Processes, process: Process, fields: Mapping[str, str]
 
 
 def _signal(fields: Mapping[str, str]) -> int:
-    """Return the signal that ended it, 0 for none; 128 and the signal is how a shell says it."""
+    """Return the signal that ended it, 0 for none; a shell reports 128 plus the signal."""
     if fields.get("signal"):
         return int(fields["signal"])
     how = fields.get("how", "")
@@ -271,7 +271,7 @@ def _signal(fields: Mapping[str, str]) -> int:
 
 
 def first_of(failures: Sequence[Failure], reports: Sequence[Report], clocks: Clocks) -> list[Failure]:
-    """Return the failure before all others, or those among which nothing decides."""
+    """Return the earliest failure, or those among which nothing decides."""
     most = max((failure.certainty for failure in failures), default=0)
     left = _first_of_hosts([failure for failure in failures if failure.certainty == most])
     earlier = [one for one in left if not any(_is_before(other, one, clocks) for other in left)]

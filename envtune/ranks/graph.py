@@ -1,4 +1,4 @@
-"""The graph of waits: where everybody's waiting ends, and who is behind where all wait for each other."""
+"""The graph of waits: where all waiting ends, and who is behind if all wait for each other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from envtune.ranks.clocks import Clocks
 from envtune.ranks.records import Link, Process
 from envtune.ranks.waits import Wait
 
-LATE = 60.0  # seconds after the others' at which a wait ends that began late
+LATE = 60.0  # seconds after the others by which a wait that began late ends
 _TIMEOUT = re.compile(r"(?i)time ?out\W{0,3}(\d{1,18})")
 
 
 def sinks(links: Sequence[Link], waiting: Iterable[Process]) -> list[Process]:
-    """Return the processes that others wait for and that wait for nobody; of several, those most wait for."""
+    """Return the processes that others wait for and that wait for nobody; if several, those that most wait for."""
     waiters: dict[Process, list[Process]] = {}
     for link in links:
         if link.peer is not link.waiter:
@@ -26,7 +26,7 @@ def sinks(links: Sequence[Link], waiting: Iterable[Process]) -> list[Process]:
 
 
 def _reached(start: Process, edges: Mapping[Process, Sequence[Process]]) -> set[Process]:
-    """Return everybody who can be reached along the edges."""
+    """Return all processes reachable along the edges."""
     reached: set[Process] = set()
     left = list(edges.get(start, ()))
     while left:
@@ -44,7 +44,7 @@ def waits_for_itself(links: Sequence[Link]) -> list[Process]:
 
 
 def cycle(links: Sequence[Link]) -> list[Process]:
-    """Return the processes that wait for each other in a circle, empty where there is none."""
+    """Return the processes that wait for each other in a cycle, empty if there is none."""
     edges = [(link.waiter, link.peer) for link in links if link.peer is not link.waiter]
     left = dict.fromkeys(process for edge in edges for process in edge)
     while True:
@@ -57,10 +57,10 @@ def cycle(links: Sequence[Link]) -> list[Process]:
 
 
 def behind(waits: Sequence[Wait]) -> list[Process]:
-    """Return the processes that wait in another collective of a communicator than the others.
+    """Return the processes that wait in a different collective of a communicator than the others.
 
-    The one with another number or name is it. Where as many are here as there, those with the lower number;
-    nothing tells which of several names is the wrong one: then all of them.
+    The one with a different number or name. If both sides are equally many, those with the lower number; with different
+    names there is no telling which is wrong: then all of them.
     """
     by_comm: dict[str, list[Wait]] = {}
     for wait in waits:
@@ -75,7 +75,7 @@ def behind(waits: Sequence[Wait]) -> list[Process]:
 
 
 def _by_value(waits: Sequence[Wait], value: Callable[[Wait], object]) -> dict[object, list[Process]]:
-    """Return the processes by the value that the first wait with one has: a file may say it, another one of it not."""
+    """Return the processes by the value of their first wait that has one: not every file of a process has it."""
     first: dict[Process, object] = {}
     for wait in waits:
         if value(wait):
@@ -107,7 +107,7 @@ def _odd(groups: Mapping[object, list[Process]]) -> list[Process]:
 
 
 def late(waits: Sequence[Wait], clocks: Clocks) -> list[Process]:
-    """Return the process whose wait ended long after those of all others: it began when they had given up."""
+    """Return the process whose wait ended long after all others: it began when they had given up."""
     first: dict[Process, float] = {}
     limits = []
     for wait in waits:

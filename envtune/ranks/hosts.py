@@ -1,4 +1,4 @@
-"""Which host a file or an address is of, where no directory says it: from its lines, and from the names of files."""
+"""Which host a file or an address belongs to if no directory tells: from its lines, and from file names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_ITSELF = ("self", "said", "world")
 
 
 def launch_of(note: Note) -> tuple[Optional[int], Optional[int]]:
-    """Return which node a launcher starts processes on, and how many; None for what it does not say."""
+    """Return which node a launcher starts processes on, and how many; None for what it does not tell."""
     option = _NODE.search(note.text)
     node = note.fields.get("node") or (option[1] if option else "")
     each = note.fields.get("each", "")
@@ -26,13 +26,13 @@ def launch_of(note: Note) -> tuple[Optional[int], Optional[int]]:
 
 
 def address_in(place: Place) -> str:
-    """Return the address that a directory is named by, empty where it is not."""
+    """Return the address in the name of a directory, empty if there is none."""
     found = _ADDRESS.search(place.host)
     return found[0].replace("-", ".") if found else ""
 
 
 def own_address(note: Note) -> str:
-    """Return the address of its host that a process tells with its rank, empty where it does not."""
+    """Return the host address that a process prints with its rank, empty if there is none."""
     found = _OWN_ADDRESS.search(note.text) if note.kind in _OF_ITSELF else None
     return found[1] if found else ""
 
@@ -40,9 +40,9 @@ def own_address(note: Note) -> str:
 def split_hosts(
     places: Mapping[str, Place], notes: Mapping[str, Sequence[Note]], identities: Mapping[tuple[str, int], Identity]
 ) -> Mapping[str, Place]:
-    """Return places where files of several hosts or pods, which no directory tells apart, have their names as hosts.
+    """Return places in which files of several hosts or pods without separate directories use their names as hosts.
 
-    They are of several where launchers in them start different nodes, or where one id is that of different ranks.
+    They belong to several if launchers in them start different nodes, or one pid has different ranks.
     """
     series: dict[str, list[str]] = {}
     for path, place in places.items():
@@ -66,7 +66,7 @@ def _launched(notes: Iterable[Note]) -> tuple[Optional[int], Optional[int]]:
 def _share_ids(
     paths: Iterable[str], notes: Mapping[str, Sequence[Note]], identities: Mapping[tuple[str, int], Identity]
 ) -> bool:
-    """Return whether the same process id is that of one rank in a file and of another one in another file."""
+    """Return whether the same pid has one rank in one file and a different one in another."""
     ranks: dict[int, tuple[str, int]] = {}
     for path in paths:
         for own in (identities[note.place] for note in notes.get(path, ())):

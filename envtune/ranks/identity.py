@@ -1,6 +1,6 @@
-"""Who printed a line: its prefixes, as launchers and frameworks write them; and where a file lies.
+"""Who printed a line: from its prefixes, as written by launchers and frameworks, and from its file's location.
 
-A number elsewhere in a line (`rank[443] failed`) is of what the line is about, not of who printed it.
+A number elsewhere in a line (`rank[443] failed`) refers to the line's subject, not to who printed it.
 """
 
 from __future__ import annotations
@@ -8,29 +8,29 @@ from __future__ import annotations
 import re
 from typing import Iterable, Mapping, NamedTuple, Optional, Sequence
 
-HEAD = 300  # characters of a line in which its prefixes are
+HEAD = 300  # characters at the start of a line that contain its prefixes
 
 
 class Identity(NamedTuple):
-    """What a prefix or a path says of a process."""
+    """What a prefix or a path tells about a process."""
 
     rank: Optional[int] = None
     local_rank: Optional[int] = None
     pid: Optional[int] = None
     host: str = ""
     device: Optional[int] = None
-    worker: str = ""  # a name that tells several processes of a file apart
-    logged: str = ""  # the host that a journal says; that of a directory is preferred, others may be called so
-    label: Optional[int] = None  # a number alone (`7: `, `[7]: `), as `srun --label` writes and every list does
+    worker: str = ""  # a name that distinguishes several processes of a file
+    logged: str = ""  # the host given by a journal; that of a directory is preferred, as this one may not be unique
+    label: Optional[int] = None  # a bare number (`7: `, `[7]: `), as in `srun --label`, but also in any list
 
     @property
     def empty(self) -> bool:
-        """Whether it says nothing that tells processes apart."""
+        """Whether it contains nothing that distinguishes processes."""
         numbers = (self.rank, self.local_rank, self.pid, self.label)
         return not self.worker and all(number is None for number in numbers)
 
     def as_of_rank(self, labelled: bool) -> Identity:
-        """Return it with its label as the rank where the lines of its file are labelled, else without it."""
+        """Return it with its label as the rank if the lines of its file are labelled, else without."""
         rank = self.label if labelled and self.rank is None else self.rank
         return self if self.label is None else self._replace(rank=rank, label=None)
 
@@ -66,7 +66,7 @@ _PID = re.compile(
 
 
 def identity_of(text: str) -> Identity:
-    """Return what the prefixes of a line say."""
+    """Return the identity given by the prefixes of a line."""
     own, head = _after_time(Identity(), text[:HEAD])
     host = _HOST.match(head)
     if host is not None:
@@ -85,7 +85,7 @@ def identity_of(text: str) -> Identity:
 
 
 def _after_time(own: Identity, head: str) -> tuple[Identity, str]:
-    """Return the line after the time that what collected it wrote in front, with the host that it says."""
+    """Return the line without the timestamp prefixed by a log collector, and the host in it."""
     found = _LOGGED.match(head) if head[4:5] == "-" or head[3:4] == " " or " | " in head[:70] else None
     if found is None:
         return own, head
@@ -104,9 +104,9 @@ def _with_actor(own: Identity, head: str) -> Identity:
 
 
 def is_labelled(owns: Iterable[Identity]) -> bool:
-    """Return whether the lines of a file are labelled with their ranks: with several, a single one is of a list.
+    """Return whether the lines of a file are labelled with their ranks: several labels, as a single one may be a list.
 
-    Where lines say another rank, too, the label is that of a task which started it.
+    If lines also give a different rank, the label is that of the task which started it.
     """
     labels: set[int] = set()
     for own in owns:
@@ -117,12 +117,12 @@ def is_labelled(owns: Iterable[Identity]) -> bool:
 
 
 def unmasked(address: str) -> str:
-    """Return an address or a name, empty where somebody has masked it (`10.*.*.*`): it is that of many."""
+    """Return an address or a name, empty if somebody has masked it (`10.*.*.*`): many share it."""
     return "" if _MASKED.fullmatch(address) else address
 
 
 def _with_process(own: Identity, head: str) -> Identity:
-    """Add what torch_npu or a plog says."""
+    """Add what a prefix of torch_npu or a plog tells."""
     torch_npu = _TORCH_NPU.search(head) if "RankID:" in head else None
     if torch_npu is not None:
         pid, device, rank = map(int, torch_npu.groups())
@@ -151,7 +151,7 @@ _PLOG = re.compile(
     r"|(?:worker|python-core-worker)-[0-9a-f]{6,}.*?[-_](\d{1,18})\.(?:out|err|log)"
 )
 _DEVICE = re.compile(r"device[-_]?(\d{1,18})")
-# Directories that no host is named by.
+# Directory names that are not host names.
 _COMMON = re.compile(
     r"(?i)(?:debug|run|plog|security|operation|logs?|out|output|stdout|stderr|slog|ascend|process_log\w*|train\w*|tmp"
     r"|session\w*|(?:local_)?rank[-_.]?\d+|device[-_]?\d+|attempt_\d+|none_\w+|\d+|host-\d+|msrun\w*|torchrun\w*)"
@@ -159,7 +159,7 @@ _COMMON = re.compile(
 
 
 class Place(NamedTuple):
-    """What a path says; `weak_rank` is a rank only where nothing else says one."""
+    """What a path tells; `weak_rank` is a rank only if nothing else gives one."""
 
     host: str = ""
     rank: Optional[int] = None
@@ -170,7 +170,7 @@ class Place(NamedTuple):
 
 
 def places_of(labels: Mapping[str, str]) -> Mapping[str, Place]:
-    """Return what each path says; `labels` gives the host of a path where the caller knows it, else nothing."""
+    """Return what each path tells; `labels` has the host of a path if the caller knows it, else nothing."""
     common = _common_depth([re.split(r"[/\\]", path)[:-1] for path in labels])
     places = {path: _place(path, label, common) for path, label in labels.items()}
     for path, rank in _numbered([path for path, place in places.items() if place == Place(place.host)]).items():
@@ -211,7 +211,7 @@ def _host(name: str, folders: list[str], label: str) -> str:
     if node:
         return f"node{node[1]}"
     hosts = [own for own in reversed(folders) if _IS_HOST.fullmatch(own) and not _COMMON.fullmatch(own)]
-    if hosts:  # worker-3 is a process where another directory names the host
+    if hosts:  # worker-3 is a process if another directory names the host
         return next((own for own in hosts if not _WORKER_IN_NAME.fullmatch(own)), hosts[0])
     named = _HOST_IN_NAME.search(name)
     return named[1] if named else ""
@@ -230,7 +230,7 @@ def _numbered(paths: Iterable[str]) -> Mapping[str, int]:
 
 
 def _first_difference(paths: Iterable[str]) -> Mapping[str, str]:
-    """Return the directory by which the paths differ first, where it may be a host's in all of them."""
+    """Return the first directory in which the paths differ, if it may be a host's in all of them."""
     parts = {path: re.split(r"[/\\]", path)[:-1] for path in paths}
     if len(parts) < 2 or not all(parts.values()):
         return {}
@@ -242,7 +242,7 @@ def _first_difference(paths: Iterable[str]) -> Mapping[str, str]:
 
 
 def _common_depth(folders: Sequence[Sequence[str]]) -> int:
-    """Return how many directories all the paths begin with."""
+    """Return how many leading directories all the paths share."""
     depth = 0
     while folders and all(len(own) > depth for own in folders) and len({own[depth] for own in folders}) == 1:
         depth += 1

@@ -1,12 +1,13 @@
-"""The lines that say something about several processes: one table, a row for each spelling.
+"""The lines that tell something about several processes: one table, a row for each spelling.
 
 `kind` names what such a line means (table.py, waits.py and claims.py read it), the named groups of `regex` are its
-fields, `source` is where the spelling was seen. Fields that many lines have in brackets, in any order, are in FIELDS.
+fields, `source` is where the spelling was seen. Fields that many lines contain in brackets, in any order, are in
+FIELDS.
 
     own, own_ip, own_server, own_device     the process that printed the line, or that the line is about
     peer, peer_ip, peer_server, peer_device the process it waits for; `peer` is a rank of the communicator `comm`
     size                                    the number of ranks that are expected
-    name                                    a pod, a container or a program: its log or its host is called so
+    name                                    a pod, a container or a program: its log or its host has this name
     node, nodes                             workers as MindSpore numbers them
 
 Sources: hcomm and hccl of CANN 5.1 to 9 with their fault diagnosis guide (`docs/en/user_guide/fault_diagnosis` of
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
-IP = r"[\dA-Fa-f:.*xX]+"  # also one that somebody masked; investigate() leaves those out
+IP = r"[\dA-Fa-f:.*xX]+"  # including masked ones; investigate() ignores those
 
 
 class Row(NamedTuple):
@@ -80,7 +81,7 @@ _STARTS = (
     Row("self", r"\bworld_size=(?P<size>\d+) rank=(?P<rank>\d+) local_rank=\d+", "vLLM parallel_state.py"),
     Row("self", r"distributed init \(rank (?P<rank>\d+)(?:, wor[ld]+ (?P<size>\d+))?\)", "DETR, DINO, LAVIS"),
     Row("self", r"\bRANK(?:_ID)?=(?P<rank>\d+)\b", "environment of torchrun, MindSpore"),
-    # Plain words: a rank only at the start of a file, and where nothing else says one (table.py).
+    # Plain words: a rank only at the start of a file, and if nothing else gives one (table.py).
     Row(
         "said",
         r"(?i)\b(?:start(?:ing)?|running) (?!to\b)(?:[\w-]+ ){1,4}(?:for|on|as) rank[ :=]{1,3}(?P<rank>\d+)\b",
@@ -379,7 +380,7 @@ _ENDS = (
         "supervisord",
     ),
     Row("exit", r"(?P<name>[\w@.-]+)\.service: Main process exited, code=killed, status=(?P<signal>\d+)/", "systemd"),
-    # What ends a container from outside; of which pod is said in the line, above it in its file, or by the file's name.
+    # What ends a container from outside; the pod is named in the line, above it in its file, or by the file's name.
     Row("pod", r"\bName:\s+(?P<name>[\w.-]+)\s*\nNamespace:", "kubectl describe pod", True),
     Row(
         "pod",
@@ -401,7 +402,7 @@ _ENDS = (
     Row("exit", r"\bExited \((?P<exit>13[579])\) [^\n]*\s(?P<name>[\w.-]+)\s*$", "docker ps --all"),
     Row("exit", r'"(?P<how>OOMKilled)": true', "docker inspect"),
     Row("exit", r"\bcontainer oom [\da-f]+ \([^\n]*?\bname=(?P<name>[\w.-]+)", "docker events"),
-    # What MindSpore's scheduler and its launcher say of workers that do not answer.
+    # What MindSpore's scheduler and its launcher print about workers that do not answer.
     Row("gone", r"The node: (?P<node>[\w.-]+) is timed out", "MindSpore meta_server_node.cc"),
     Row("gone", r"Timed out node list is: \[const vector\]\{(?P<nodes>[^}\n]*)\}", "MindSpore meta_server_node.cc"),
     Row("gone", r"Time out nodes are \[(?P<nodes>[^\]\n]*)\]", "MindSpore process_entity/_api.py"),

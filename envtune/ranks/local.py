@@ -1,7 +1,7 @@
-"""Ranks within a host: where a host's ranks begin, and so which rank of the job a local rank is.
+"""Local ranks: the first rank of a host, and thus the rank in the job of a local rank.
 
-A launcher gives the ranks of the job host by host; what it prints before a line, or names a file by, is often the rank
-within the host only.
+A launcher assigns the ranks of the job host by host; what it prints before a line, or uses in a file name, is often
+only the local rank.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from envtune.ranks.table import Key, Naming, start_of
 
 
 def join_local_ranks(naming: Naming, notes: Iterable[Note]) -> None:
-    """Join each local rank of a host with the rank of the job that it is, where the host's first rank is known."""
+    """Join each local rank of a host with its rank in the job, if the host's first rank is known."""
     first = _first_ranks(naming, list(notes))
     sets = naming.keys.sets()
     by_rank = {key: own for own in sets.values() for key in own if key[0] == "rank"}
@@ -30,7 +30,7 @@ def join_local_ranks(naming: Naming, notes: Iterable[Note]) -> None:
 
 
 def _another(one: Iterable[Key], other: Iterable[Key]) -> bool:
-    """Return whether the keys cannot be of one process: they differ in its id, its local rank or its host."""
+    """Return whether the keys cannot belong to one process: they differ in pid, local rank or host."""
     names = ("pid", "local")
     own, others = ({key for key in keys if key[0] in names} for keys in (one, other))
     hosts = {str(key[1]) for key in own}, {str(key[1]) for key in others}
@@ -41,7 +41,7 @@ def _another(one: Iterable[Key], other: Iterable[Key]) -> bool:
 
 
 def _first_ranks(naming: Naming, notes: list[Note]) -> Mapping[str, int]:
-    """Return host -> its first rank: what its processes show; else what its launcher was started with."""
+    """Return {host: its first rank}: from its processes, else from the options of its launcher."""
     shown: dict[str, set[int]] = {}
     by_device: dict[str, dict[Key, int]] = {}
     ranks = {naming.keys.find(key): key[1] for own in naming.keys.sets().values() for key in own if key[0] == "rank"}
@@ -63,13 +63,13 @@ def _first_ranks(naming: Naming, notes: list[Note]) -> Mapping[str, int]:
 
 
 def _device(naming: Naming, note: Note) -> Optional[int]:
-    """Return the number of its device that a process gives, which begins at 0 on each host."""
+    """Return the device number that a process prints, which begins at 0 on each host."""
     device = naming.identity(note).device
     return start_of(note).logic if device is None and note.kind == "start" else device
 
 
 def _started(naming: Naming, notes: Iterable[Note]) -> Mapping[str, int]:
-    """Return host -> the first rank that follows from the options of its launcher."""
+    """Return {host: first rank} from the options of its launcher."""
     first: dict[str, set[int]] = {}
     for note in notes:
         if note.kind != "launch":

@@ -1,4 +1,4 @@
-"""From joined keys to processes, and from what a line says of another process (a rank, an address) to that process."""
+"""From joined keys to processes, and from references in a line (a rank, an address) to the process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from envtune.ranks.local import join_local_ranks
 from envtune.ranks.records import Note, Process, Source
 from envtune.ranks.table import STARTS, Key, Naming, Start, job_size, number, start_of
 
-OWN_ENDS = ("socket", "socket.self", "p2p", "lost", "cqe", "notify.device")  # lines that say who prints them
+OWN_ENDS = ("socket", "socket.self", "p2p", "lost", "cqe", "notify.device")  # lines that identify their process
 
 
 class Processes:
-    """All processes: those that printed something, and those that others name (added as they are asked for)."""
+    """All processes: those that printed something, and those that others name (added on demand)."""
 
     def __init__(self, sources: Sequence[Source], notes: Sequence[Note]) -> None:
         self._naming = Naming(sources, notes)
@@ -22,12 +22,12 @@ class Processes:
         self._join_communicators()
         join_local_ranks(self._naming, notes)
         self._by_key: dict[Key, Process] = {}
-        self._named: dict[Key, Process] = {}  # those that nothing was read of
-        self.unnamed: list[Note] = []  # lines of files of several processes that do not say whose they are
+        self._named: dict[Key, Process] = {}  # processes without any log
+        self.unnamed: list[Note] = []  # lines without an identity, in files of several processes
         self._add_notes(notes)
         self._add_sources(sources)
         self._describe(notes)
-        self.printed = {own.rank for own in map(self._naming.identity, notes)} - {None}  # ranks that lines are of
+        self.printed = {own.rank for own in map(self._naming.identity, notes)} - {None}  # ranks that printed lines
         self.expected = self._expected(notes)
         self._homes = _homes(self, notes)
         self._pods = _pods(notes)
@@ -45,7 +45,7 @@ class Processes:
         return None if key is None else self._by_key.get(key)
 
     def _join_communicators(self) -> None:
-        """Join processes with their rank, where the largest communicators do not contradict what lines say."""
+        """Join processes with their rank, if the largest communicators do not contradict the lines."""
         for _, start in self._starts:
             if start.size is not None:
                 self._sizes[start.comm] = max(start.size, self._sizes.get(start.comm, 0))
@@ -58,7 +58,7 @@ class Processes:
             if key is not None and start.rank is not None and largest > 1 and self._sizes.get(start.comm) == largest:
                 by_comm.setdefault(start.comm, {}).setdefault(key, start.rank)
         found = _ranks_of(by_comm.values())
-        self._parts_only = any(by_comm.values()) and not found  # no communicator is that of all ranks
+        self._parts_only = any(by_comm.values()) and not found  # no communicator has all ranks
         if all(said.get(key, rank) == rank for key, rank in found.items()):
             for key, rank in found.items():
                 keys.join([("rank", rank), key])
@@ -117,14 +117,14 @@ class Processes:
         self._add_local_ranks()
 
     def _add_own(self, process: Process, fields: Mapping[str, str]) -> None:
-        """Add what a line about a link says of the end that prints it."""
+        """Add what a line about a link tells about the end that prints it."""
         if fields.get("own_ip"):
             process.addresses.add(fields["own_ip"])
         process.server = process.server or fields.get("own_server") or ""
         process.device = number(fields.get("own_device")) if process.device is None else process.device
 
     def _claim_ranks(self, ends: Iterable[tuple[Optional[Process], Mapping[str, str]]]) -> None:
-        """Give processes the ranks that lines about links say they have, unless these are ranks of several groups."""
+        """Assign ranks from lines about links to processes, unless they are ranks of several groups."""
         claims: dict[int, set[Process]] = {}
         for process, fields in ends:
             rank = number(fields.get("own"))
@@ -137,7 +137,7 @@ class Processes:
                     claiming.rank = rank
 
     def _add_local_ranks(self) -> None:
-        """Take a local rank for the rank of the job where all processes are on one host."""
+        """Use local ranks as ranks of the job if all processes are on one host."""
         if len({process.host for process in self._by_key.values()}) == 1:
             self._take_devices()
             ranks = {process.rank for process in self._by_key.values()}
@@ -149,7 +149,7 @@ class Processes:
                 process.device = process.local_rank
 
     def _take_devices(self) -> None:
-        """Take devices for local ranks where no process says its rank and each has a device of its own."""
+        """Use devices as local ranks if no process gives its rank and each has its own device."""
         devices = [process.logic for process in self._by_key.values() if process.logic is not None]
         unranked = all(process.rank is process.local_rank is None for process in self._by_key.values())
         if unranked and len(devices) > 1 and len(set(devices)) == len(devices):
@@ -166,7 +166,7 @@ class Processes:
                         process.addresses.add(note.fields["address"])
 
     def _expected(self, notes: Iterable[Note]) -> int:
-        """Return the number of ranks of the job, 0 where no line says it."""
+        """Return the number of ranks of the job, 0 if no line gives it."""
         sizes = [job_size(note.fields.get("size")) or 0 for note in notes if note.kind in ("self", "world")]
         ranks = [process.rank + 1 for process in self._by_key.values() if process.rank is not None]
         largest = max([*self._sizes.values(), *sizes], default=0)
@@ -181,15 +181,15 @@ class Processes:
         return self._by_rank[rank]
 
     def complete_rank(self, process: Process, rank: int) -> None:
-        """Give a process its rank, where neither it nor another one has it."""
+        """Assign a rank to a process, unless it or another one already has it."""
         if process.rank is None and rank not in self._by_rank:
             process.rank = rank
             self._by_rank[rank] = process
 
     def in_communicator(self, comm: str, rank: int) -> Optional[Process]:
-        """Return the process of a rank of a communicator; of an unknown one it is taken for the rank of the job.
+        """Return the process of a rank in a communicator; in an unknown one it counts as the rank in the job.
 
-        None where there is no such rank.
+        None if there is no such rank.
         """
         if comm and (comm, rank) in self._members:
             return self._members[comm, rank]
@@ -211,19 +211,19 @@ class Processes:
         return own[0] if own else found[0] if len(found) == 1 else None
 
     def by_unknown_address(self, address: str) -> Process:
-        """Return a process of which only the address of its device is known."""
+        """Return a process known only by the address of its device."""
         return self._name(("address", address), Process(addresses={address}))
 
     def host_of_line(self, note: Note) -> str:
-        """Return the host that a line's prefix or the place of its file says."""
+        """Return the host from a line's prefix or its file's location."""
         return self._naming.host_of(note)
 
     def label(self, path: str) -> str:
-        """Return the host that the place of a file says."""
+        """Return the host from a file's location."""
         return self._naming.places[path].host if path in self._naming.places else ""
 
     def by_device(self, server: str, device: int) -> Process:
-        """Return the process of a device of a host, which is given by its label or address."""
+        """Return the process of a device on a host, given by its label or address."""
         host = self._naming.host(server)
         there = [p for p in self._everybody() if host == p.host or (server and server in (p.server, p.host))]
         physical = [process for process in there if process.device == device]
@@ -243,9 +243,9 @@ class Processes:
         return self._name(("device", host, device), Process(host, None, device, server=server))
 
     def _alone(self, server: str, device: int) -> list[Process]:
-        """Return the process of a device of a host that no line tells the address of, where there is one host only.
+        """Return the process of a device on a host whose address no line gives, if there is only one host.
 
-        Those that report the loss of the device are not it: then it is one of another host.
+        Processes that report the loss of the device are excluded: then it is on another host.
         """
         hosts = {process.host for process in self._by_key.values()}
         known = any(process.server for process in self._by_key.values())
@@ -259,7 +259,7 @@ class Processes:
         return [process for process in found if not any(_reports(note, server, device) for note in process.notes)]
 
     def by_pid(self, host: str, pid: int) -> Process:
-        """Return the process with an id; where only one process has it, whatever the host is called."""
+        """Return the process with a pid; if only one process has it, regardless of the host name."""
         label = self._naming.host(host)
         found = [process for process in self._by_key.values() if process.pid == pid]
         near = [p for p in found if label in (p.host, p.server) or host in (p.host, p.server)]
@@ -268,11 +268,11 @@ class Processes:
         return self._name(("pid", label, pid), Process(label, pid=pid))
 
     def _is_elsewhere(self, process: Process, host: str) -> bool:
-        """Return whether a process is on another host than that, which others are on."""
+        """Return whether a process is on a different host than this one, on which others are."""
         return bool(process.host) and process.host != host and bool(self.at(host))
 
     def named(self, note: Note) -> list[Process]:
-        """Return the processes of the pod, the program or the workers that a line names, or its file, or its host."""
+        """Return the processes of the pod, program or workers named by a line, its file or its host."""
         if note.fields.get("node") or note.fields.get("nodes"):
             workers = re.findall(r"[\w.-]+", note.fields.get("node") or note.fields["nodes"])
             return [
@@ -287,16 +287,16 @@ class Processes:
         return self.at(name) or [p for p in self._by_key.values() if any(_calls(file, name) for file in p.files)]
 
     def pod(self, note: Note) -> str:
-        """Return the name of the pod, container or program that a line is about, empty where nothing says it."""
+        """Return the name of the pod, container or program that a line is about, empty if unknown."""
         return note.fields.get("name") or self._pods.get(note.place, "")
 
     def at(self, host: str) -> list[Process]:
-        """Return the processes of a host, which is given by its label or address."""
+        """Return the processes of a host, given by its label or address."""
         label = self._naming.host(host)
         return [p for p in self._by_key.values() if host and label in (p.host, p.server)]
 
     def _of_the_only_host(self, host: str) -> list[Process]:
-        """Return all processes where nothing says of which host a line is, and they are on one."""
+        """Return all processes if nothing tells which host a line is from and they are all on one host."""
         known = list(self._by_key.values())
         return known if not host and len({process.host for process in known}) == 1 else []
 
@@ -308,7 +308,7 @@ class Processes:
         ]
 
     def by_local_rank(self, host: str, rank: int) -> Optional[Process]:
-        """Return the process of a rank within a host."""
+        """Return the process of a local rank on a host."""
         there = [process for process in self._by_key.values() if not host or process.host == host]
         found = [p for p in there if p.local_rank == rank] or [p for p in there if p.device == rank]
         started = sorted(own for own, home in self._homes.items() if home == host)
@@ -325,11 +325,11 @@ class Processes:
         return 0 < self.expected == len(ranks)
 
     def size(self, comm: str) -> int:
-        """Return how many ranks a communicator has, 0 where nothing says it."""
+        """Return how many ranks a communicator has, 0 if unknown."""
         return self._sizes.get(comm, 0)
 
     def host(self, label: str) -> str:
-        """Return the label of a host that is given by its address or label."""
+        """Return the label of a host given by its address or label."""
         return self._naming.host(label)
 
     def _everybody(self) -> list[Process]:
@@ -345,7 +345,7 @@ def _reports(note: Note, server: str, device: int) -> bool:
 
 
 def _ranks_of(communicators: Iterable[Mapping[Key, int]]) -> Mapping[Key, int]:
-    """Return processes -> ranks, none where several processes have a rank: then it is one of a part of the job."""
+    """Return {process: rank}; empty if several processes share a rank: then ranks are those of parts of the job."""
     found: dict[Key, int] = {}
     for own in sorted(communicators, key=len, reverse=True):
         for key, rank in own.items():
@@ -358,12 +358,12 @@ def _stem(path: str) -> str:
 
 
 def _calls(path: str, name: str) -> bool:
-    """Return whether the name of a file holds a name, not as a part of a longer one."""
+    """Return whether a file name contains a name, not as part of a longer one."""
     return re.search(rf"(?<![A-Za-z\d-]){re.escape(name)}(?![A-Za-z\d-])", _stem(path)) is not None
 
 
 def _pods(notes: Iterable[Note]) -> Mapping[tuple[str, int], str]:
-    """Return places of lines about the end of a pod -> the pod that is named last above them in their file."""
+    """Return {place of a line about the end of a pod: the last pod named above it in its file}."""
     found: dict[tuple[str, int], str] = {}
     path = name = ""
     for note in sorted((note for note in notes if note.kind in ("pod", "exit", "gone")), key=lambda own: own.place):
@@ -374,7 +374,7 @@ def _pods(notes: Iterable[Note]) -> Mapping[tuple[str, int], str]:
 
 
 def _homes(processes: Processes, notes: Iterable[Note]) -> Mapping[int, str]:
-    """Return ranks -> the host that a launcher starts them on."""
+    """Return {rank: the host on which a launcher starts it}."""
     homes: dict[int, str] = {}
     for note in notes:
         if note.kind == "placed":

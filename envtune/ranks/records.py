@@ -1,4 +1,4 @@
-"""What the caller gives (sources and notes) and what it gets (processes, links, the verdict)."""
+"""What the caller passes in (sources and notes) and gets back (processes, links, the verdict)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ OWN, WAIT, AFTER, UNSURE = "own", "wait", "after", "unsure"  # what an error lin
 
 
 class Note(NamedTuple):
-    """A line that says something: `kind` of lines.py, or `error`, or `seen` (at the head or the tail of its file).
+    """A relevant line: `kind` of lines.py, or `error`, or `seen` (at the head or the tail of its file).
 
-    Two of a file have the same number only where they are the same line; that of a line `seen` is negative.
+    Two notes of a file have the same number only if they are the same line; that of a line `seen` is negative.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Note(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A log file; `host` is the label of its directory where the caller knows it, times are of its ends."""
+    """A log file; `host` is the label of its directory if the caller knows it, times are those of its ends."""
 
     path: str
     host: str = ""
@@ -38,11 +38,11 @@ class Source(NamedTuple):
 
 @dataclass(eq=False)
 class Process:
-    """One process of the job, or one that others name; what is not known is None or empty."""
+    """One process of the job, or one that others name; unknown values are None or empty."""
 
     host: str = ""  # label: a directory, a host name or an address
     rank: Optional[int] = None
-    device: Optional[int] = None  # physical where the logs say it, else logical
+    device: Optional[int] = None  # physical if the logs give it, else logical
     pid: Optional[int] = None
     local_rank: Optional[int] = None
     logic: Optional[int] = None
@@ -71,7 +71,7 @@ class Link(NamedTuple):
 
 
 class Root(NamedTuple):
-    """The process that failed first. `why` is a code of root.py; `note` the line that shows it, where there is one."""
+    """The process that failed first. `why` is a code of root.py; `note` the line that shows it, if any."""
 
     process: Process
     why: str
@@ -79,18 +79,18 @@ class Root(NamedTuple):
 
     @property
     def file(self) -> Optional[str]:
-        """Where to read on: the file of the line, else a file of the process."""
+        """Where to continue reading: the file of the line, else a file of the process."""
         own = self.note is not None and self.note.path in self.process.files
         return self.note.path if own and self.note is not None else next(iter(self.process.files), None)
 
 
 class Verdict(NamedTuple):
-    """Who failed first, as far as the logs tell. `root` is None where they do not: then look at the candidates."""
+    """Who failed first, as far as the logs tell. `root` is None if they do not: see the candidates."""
 
     root: Optional[Root] = None
     candidates: tuple[Root, ...] = ()
     waiters: tuple[Process, ...] = ()
-    missing: tuple[int, ...] = ()  # ranks that did not connect, or of which there is no log
+    missing: tuple[int, ...] = ()  # ranks that did not connect, or that have no log
     links: tuple[Link, ...] = ()
     processes: tuple[Process, ...] = ()
     clocks_decide: bool = True  # False: candidates are on hosts whose clocks cannot be compared

@@ -1,9 +1,9 @@
 """The verdict: who failed first.
 
-In this order, because what is stronger comes first: a failure of its own (known or not) or a killed process; ranks that
-did not connect; a lost heartbeat; broken links; collectives that do not fit; the end of the graph of waits; a process
-that says nothing while all others waited; a rank of which there is no log. A process that only waited is never the root
-unless it was late, behind, or did not connect.
+In this order, the strongest evidence first: a failure of its own (known or not) or a killed process; ranks that did not
+connect; a lost heartbeat; broken links; collectives that do not fit; the end of the graph of waits; a process that
+prints nothing while all others waited; a rank without a log. A process that only waited is never the root unless it was
+late, behind, or did not connect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def investigate(sources: Sequence[Source], notes: Sequence[Note]) -> Verdict:
 
 
 def _unmasked(note: Note) -> Note:
-    """Return the line without the addresses that somebody masked: they are those of all hosts."""
+    """Return the line without masked addresses, which match all hosts."""
     if not note.fields:
         return note
     return note._replace(fields={name: unmasked(value) for name, value in note.fields.items()})
@@ -54,7 +54,7 @@ class _Case:
         self.waiting = dict.fromkeys(wait.process for wait in self.waits)
         for process in self._timed_out_alone():
             del self.waiting[process]
-        self._ends: dict[str, Process] = {}  # host -> the process that waited there whose log ends first
+        self._ends: dict[str, Process] = {}  # host -> the waiting process there whose log ends first
         for process in self.waiting:
             end = self._ends.get(process.host)
             if process.last is not None and (end is None or end.last is None or process.last < end.last):
@@ -62,7 +62,7 @@ class _Case:
         self.clocks_decide = True
 
     def verdict(self) -> Verdict:
-        """Return the first answer that one of the ways gives."""
+        """Return the first answer that one of the ways yields."""
         roots: list[Root] = []
         ways: tuple[Callable[[], list[Root]], ...] = (
             self._failed,
@@ -110,7 +110,7 @@ class _Case:
         return [failure.root for failure in sorted(first, key=_time)]
 
     def _is_of_parent(self, failure: Failure) -> bool:
-        """Return whether a process without a rank failed when a rank had given up waiting: a server, a launcher."""
+        """Return whether a process without a rank (a server, a launcher) failed after a rank had given up waiting."""
         process, time = failure.process, failure.time
         if process.rank is not None or process.pid is None or time is None:
             return False
@@ -183,7 +183,7 @@ class _Case:
         return [Root(process, ENDED if process in early else SILENT) for process in (early or quiet)]
 
     def _ends_early(self, process: Process) -> bool:
-        """Return whether its log ends before those of all who waited."""
+        """Return whether its log ends before those of all that waited."""
         if process.last is None:
             return False
         last = process.last
@@ -215,7 +215,7 @@ class _Case:
         return graph.waits_for_itself(self.links)
 
     def _reported(self) -> list[Root]:
-        """Return processes that ended with an error nobody logged."""
+        """Return processes that ended with an error that was not logged."""
         found = [r for r in self.reports if r.process not in self.waiting]
         first = [report for report in found if report.first] or found
         roots = {report.process: Root(report.process, REPORTED, report.note) for report in first}
@@ -233,7 +233,7 @@ class _Case:
     # ------------------------------------------------------------------ what a process says of itself
 
     def _timed_out_alone(self) -> list[Process]:
-        """Return the processes that say only that time ran out, while others say that they wait for them, or later."""
+        """Return the processes that only report a timeout, while others report waiting for them, or do so later."""
         known = {wait.process for wait in self.waits if not wait.vague}
         awaited = {link.peer for link in self.links if link.peer is not link.waiter}
         found: dict[Process, Note] = {}
@@ -255,7 +255,7 @@ class _Case:
         return all(seconds is not None and seconds > EARLY for seconds in apart)
 
     def _completed(self, root: Root) -> Root:
-        """Return the root with the error that it ends with, and with the rank that all others wait for."""
+        """Return the root with its final error, and with the rank that all others wait for."""
         process, own = root.process, None
         if root.why in (AWAITED, ENDED, SILENT, claims.LOST):
             own = self._last_words(process)
@@ -264,7 +264,7 @@ class _Case:
         return root if own is None else Root(process, FAILED, own)
 
     def _rank_of_all_waits(self, process: Process) -> Optional[int]:
-        """Return the rank that all others wait for, where no process has it; for one without a log two must say it."""
+        """Return the rank that all others wait for, if no process has it; without a log, two must name it."""
         waits = [wait for wait in self.waits if wait.process is not process]
         named = {wait.said for wait in waits} - {None}
         rank = named.pop() if len(named) == 1 else None
@@ -276,7 +276,7 @@ class _Case:
         return rank if known and all(other.rank != rank for other in self.processes.all) else None
 
     def _last_words(self, process: Process) -> Optional[Note]:
-        """Return the exception by which a process ended before others gave up waiting, whatever it means elsewhere."""
+        """Return the exception that ended a process before others gave up waiting, regardless of its usual meaning."""
         errors = [note for note in process.notes if note.kind == "error" and is_exception(note.text)]
         first = min(errors, key=lambda note: note.place, default=None)
         if first is None or not (is_vague(first.text) or self._ends_early(process)):
@@ -286,7 +286,7 @@ class _Case:
     # ------------------------------------------------------------------ what goes with it
 
     def _missing(self) -> tuple[int, ...]:
-        """Return the ranks that did not connect, else those of which there is no log though there is of several."""
+        """Return the ranks that did not connect, else those without a log if several ranks have one."""
         absent = {process.rank for process in self.absent if process.rank is not None}
         with_log = {process.rank for process in self.processes.all if process.rank is not None}
         if len(with_log) > 1:
@@ -294,7 +294,7 @@ class _Case:
         return tuple(sorted(absent))
 
     def _host_of(self, roots: Sequence[Root]) -> Optional[Root]:
-        """Return the host of several roots where all of its processes are roots."""
+        """Return the host of several roots if all of its processes are roots."""
         hosts = {root.process.host for root in roots}
         if len(hosts) != 1 or "" in hosts or roots[0].why in (FAILED, claims.LINK, BEHIND):
             return None

@@ -1,4 +1,4 @@
-"""Leave out earlier runs: a directory of logs often holds those of several jobs."""
+"""Leave out earlier runs: a log directory often contains those of several jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ APART = 1.0  # seconds between the end of one run and the start of the next
 
 
 def latest_run(sources: Sequence[Source], notes: Sequence[Note]) -> tuple[Sequence[Source], Sequence[Note]]:
-    """Return the sources and notes without the files of a process whose rank or device a later process had."""
+    """Return the sources and notes without the files of a process whose rank or device a later process has."""
     old = _outdated(sources, notes)
     if not old:
         return sources, notes
@@ -38,7 +38,7 @@ def _outdated(sources: Sequence[Source], notes: Sequence[Note]) -> set[str]:
 
 
 def _slots(naming: Naming, notes: Sequence[Note]) -> dict[tuple[str, str, int], set[tuple[str, int]]]:
-    """Return devices of hosts -> the processes that had them."""
+    """Return {device of a host: the processes that used it}."""
     slots: dict[tuple[str, str, int], set[tuple[str, int]]] = {}
     for note in notes:
         place = naming.places.get(note.path)

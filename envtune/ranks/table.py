@@ -1,8 +1,8 @@
 """The table of processes: which file, prefix, process id, rank, device and address belong together.
 
-Every line with an identity says that some keys are of one process (rank 3 is pid 4711 of this host; this file is of
-rank 3); keys that are joined by any line are one process. Ranks of communicators are ranks of the job where the
-communicator is the largest one and no line says otherwise.
+Every line with an identity says that some keys belong to one process (rank 3 is pid 4711 of this host; this file is of
+rank 3); keys that are joined by any line are one process. Ranks in a communicator are ranks in the job if the
+communicator is the largest one and no line contradicts.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from envtune.ranks.records import Note, Source
 Key = Tuple[Union[str, int], ...]  # what is named, and its values: ("pid", host, 4711)
 _FIELDS = {name: re.compile(regex) for name, regex in FIELDS.items()}
 STARTS = ("start", "root", "vnic", "notify.group")
-QUIET = (*STARTS[:3], "address", "self", "said", "world", "launch", "places")  # lines of a start that goes well
-BLOCK = 20  # lines of a message of CANN after the line that says whose it is
-# What continues such a message: what CANN reports, and what torch_npu makes of it.
+QUIET = (*STARTS[:3], "address", "self", "said", "world", "launch", "places")  # lines of a normal start
+BLOCK = 20  # lines of a CANN message after the line that identifies its process
+# What continues such a message: what CANN reports, and how torch_npu formats it.
 _CONTINUES = re.compile(
     r"(?:^|: )(?:E[A-Z\d]\d{4}: |\[Error\]: |\s+(?:serverId|Cluster Exception|TraceBack|Solution|Possible Cause))"
     r"|error code is \d|there are\(is\)"
 )
-# Exceptions that torch_npu raises itself; of others it says ERR99999 when the process ends.
+# Exceptions that torch_npu raises itself; for others it prints ERR99999 when the process ends.
 _OF_DEVICE = re.compile(r"(?:NPU|HCCL)(?: function)? error|error code is \d|ERR\d{5}")
-MAX_SIZE = 1 << 20  # ranks; no job has more, and what is made for each rank must end
+MAX_SIZE = 1 << 20  # ranks; no job has more, and loops over ranks must end
 WORLD = "hccl_world_group"  # the communicator of lines that name none
 
 
 def field(name: str, text: str) -> str:
-    """Return what a line has in brackets under this name; empty where it has nothing."""
+    """Return the bracketed value of this name in a line; empty if there is none."""
     found = _FIELDS[name].search(text)
     return found[1] if found else ""
 
 
 def number(text: Optional[str]) -> Optional[int]:
-    """Return a number that is one, None else."""
+    """Return a valid number, else None."""
     return int(text) if text and text.isdecimal() else None
 
 
 def job_size(text: Optional[str]) -> Optional[int]:
-    """Return the number of ranks of a job, None for what is none."""
+    """Return a valid number of ranks of a job, else None."""
     value = number(text)
     return value if value is not None and value <= MAX_SIZE else None
 
@@ -62,7 +62,7 @@ class Start(NamedTuple):
 
 
 def start_of(note: Note) -> Start:
-    """Return what a line about a communicator says of the process that printed it."""
+    """Return what a line about a communicator tells about the process that printed it."""
     text = note.text
     group = note.kind == "notify.group"
     ranks = job_size(field("size", text))
@@ -86,7 +86,7 @@ class Keys:
         self._parents: dict[Key, Key] = {}
 
     def find(self, key: Key) -> Key:
-        """Return what stands for the set of the key."""
+        """Return the representative of the key's set."""
         self._parents.setdefault(key, key)
         while self._parents[key] != key:
             self._parents[key] = key = self._parents[self._parents[key]]
@@ -132,16 +132,16 @@ class Naming:
         self._join_hosts()
 
     def host(self, label: str) -> str:
-        """Return the label of a host that is given by its address or label."""
+        """Return the label of a host given by its address or label."""
         return self._labels.get(label, label)
 
     def host_of(self, note: Note) -> str:
-        """Return the host that the prefix of a line or the place of its file says."""
+        """Return the host from the prefix of a line or its file's location."""
         own = self.identity(note)
         return self.host(own.host) or self._place(note.path).host or self.host(own.logged)
 
     def identity(self, note: Note) -> Identity:
-        """Return what the prefixes of its line say."""
+        """Return the identity given by the prefixes of its line."""
         return self._identities[note.place]
 
     def key(self, note: Note) -> Optional[Key]:
@@ -150,7 +150,7 @@ class Naming:
         return self.keys.find(keys[0]) if keys else None
 
     def file_key(self, path: str) -> Optional[Key]:
-        """Return the key of the process whose file it is; None for a file of several."""
+        """Return the key of the process that owns the file; None for a file of several."""
         return self.keys.find(("file", path)) if self._single.get(path) else None
 
     def _place(self, path: str) -> Place:
@@ -206,7 +206,7 @@ class Naming:
         if place.pid is not None:
             keys.append(("pid", place.host, place.pid))
         if place.rank is not None:
-            others = {own.rank for own in owns} | set(map(_own_rank, notes))  # a rank of the job counts more
+            others = {own.rank for own in owns} | set(map(_own_rank, notes))  # a rank in the job takes precedence
             local = self._ranks_are_local or not others <= {None, place.rank}
             keys.append(("local", place.host, place.rank) if local else ("rank", place.rank))
         elif place.local_rank is not None:
@@ -216,7 +216,7 @@ class Naming:
         self.keys.join(keys)
 
     def _join_hosts(self) -> None:
-        """Join a process that one file gives by host and id with what another one, without a host, says of the id."""
+        """Join a process given by host and pid in one file with the same pid, without a host, in another."""
         hosts: dict[int, set[str]] = {}
         for own in self.keys.sets().values():
             for name, *_, pid in own:
@@ -235,9 +235,9 @@ class Naming:
 def _owners(
     notes: Iterable[Note], identities: Mapping[tuple[str, int], Identity]
 ) -> Iterator[tuple[tuple[str, int], Note]]:
-    """Yield places of lines without an identity and the line with one that they belong to, in the output of several.
+    """Yield, for lines without an identity in the output of several, their place and the line with one they belong to.
 
-    torch_npu prints whose error it is after the exception and before what CANN says of it.
+    torch_npu prints the process of an error after the exception and before CANN's message.
     """
     there = sorted((note for note in notes if note.number > 0), key=lambda note: note.number)
     last: Optional[Note] = None
@@ -253,13 +253,13 @@ def _owners(
 
 
 def _continues(note: Note, last: Note, identities: Mapping[tuple[str, int], Identity]) -> bool:
-    """Return whether a line continues a message that begins with a line before it in the same output."""
+    """Return whether a line continues a message that began earlier in the same output."""
     near = note.number - last.number <= BLOCK and identities[note.place].host == identities[last.place].host
     return near and _CONTINUES.search(note.text) is not None
 
 
 def _is_next(note: Note, following: Note, identities: Mapping[tuple[str, int], Identity]) -> bool:
-    """Return whether torch_npu says in the next line of the same output who raised an exception."""
+    """Return whether torch_npu names the process that raised an exception in the next line of the same output."""
     own, other = identities[note.place], identities[following.place]
     adjacent = following.number == note.number + 1 and own.host == other.host and not other.empty
     its = "ERR99999" in following.text or _OF_DEVICE.search(note.text) is not None
@@ -267,16 +267,16 @@ def _is_next(note: Note, following: Note, identities: Mapping[tuple[str, int], I
 
 
 def _say_rank(notes: Iterable[Note], owns: Iterable[Identity]) -> bool:
-    """Return whether the lines of a file say which rank it is of."""
+    """Return whether the lines of a file tell its rank."""
     starts = (note for note in notes if note.kind == "start")
     ranks = [*(own.rank for own in owns), *(start_of(note).rank for note in starts), *map(_own_rank, notes)]
     return any(rank is not None for rank in ranks)
 
 
 def _said(by_file: Mapping[str, Sequence[Note]], places: Mapping[str, Place]) -> Mapping[str, list[Key]]:
-    """Return files -> the rank that is said in plain words before any error, where it is one only.
+    """Return {file: the rank given in plain words before any error, if there is only one}.
 
-    Where files of several hosts say the same, it is the rank within the host.
+    If files of several hosts give the same one, it is the local rank.
     """
     found: dict[str, int] = {}
     hosts: dict[int, set[str]] = {}
@@ -292,7 +292,7 @@ def _said(by_file: Mapping[str, Sequence[Note]], places: Mapping[str, Place]) ->
 
 
 def _own_rank(note: Note) -> Optional[int]:
-    """Return the rank that a line says its process has, in a job of several."""
+    """Return the rank that a line gives for its process, in a job of several."""
     if note.kind != "self" or number(note.fields.get("size")) == 1:
         return None
     return number(note.fields.get("rank"))
@@ -301,7 +301,7 @@ def _own_rank(note: Note) -> Optional[int]:
 def _labels(
     notes: Iterable[Note], places: Mapping[str, Place], identities: Mapping[tuple[str, int], Identity]
 ) -> Mapping[str, str]:
-    """Return addresses of hosts -> the label of the directory whose files print them as their own."""
+    """Return {host address: label of the directory whose files print it as their own}."""
     found: dict[str, set[str]] = {}
     for note in notes:
         label = places.get(note.path, Place()).host
@@ -321,7 +321,7 @@ def _labels(
 
 
 def _repeated(places: Mapping[str, Place]) -> bool:
-    """Return whether files of several hosts have the same rank in their names: then it is one within the host."""
+    """Return whether files of several hosts have the same rank in their names: then it is a local rank."""
     hosts: dict[int, set[str]] = {}
     for place in places.values():
         if place.rank is not None and place.host:

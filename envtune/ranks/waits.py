@@ -13,15 +13,15 @@ from envtune.ranks.table import field as named
 from envtune.ranks.table import number
 
 LOCAL = ("local", "4294967295")  # the device waited for itself
-WAITING = ("notify", "socket", "p2p", "topo", "lost", "store")  # kinds, and those that continue with a dot
+WAITING = ("notify", "socket", "p2p", "topo", "lost", "store")  # kinds, and prefixes of kinds with a dot
 
 
-_GROUP = re.compile(r"group_name_[1-9]")  # torch_npu: group_name_0 is that of all ranks
+_GROUP = re.compile(r"group_name_[1-9]")  # torch_npu: group_name_0 has all ranks
 
 
 @dataclass
 class Wait:
-    """One failure to wait. `index` and `tag` say which collective it was."""
+    """One failed wait. `index` and `tag` identify the collective."""
 
     process: Process
     kind: str
@@ -31,16 +31,16 @@ class Wait:
     index: Optional[int] = None
     count: str = ""
     peers: list[Process] = field(default_factory=list)
-    said: Optional[int] = None  # the rank that is named, of the job or of a group
+    said: Optional[int] = None  # the rank that is named, in the job or in a group
 
     @property
     def vague(self) -> bool:
-        """Whether nothing is known but that time ran out."""
+        """Whether only the timeout is known."""
         return self.kind == "error" and "known" not in self.note.fields and is_vague(self.note.text)
 
 
 def waits_of(processes: Processes) -> tuple[list[Wait], list[Link]]:
-    """Return all waits in the order of each file, and the links from those who waited."""
+    """Return all waits in the order of each file, and the links from those that waited."""
     waits: list[Wait] = []
     links: list[Link] = []
     for process in processes.all:
@@ -49,7 +49,7 @@ def waits_of(processes: Processes) -> tuple[list[Wait], list[Link]]:
 
 
 def is_transfer(note: Note) -> bool:
-    """Return whether the task of a collective that failed was no wait but a copy: that fails of itself."""
+    """Return whether the failed task of a collective was a copy, not a wait: that fails on its own."""
     return note.kind == "notify" and named("task", note.text).startswith(("Memcpy", "Reduce"))
 
 
@@ -62,13 +62,13 @@ def _distinct(links: Sequence[Link]) -> list[Link]:
 
 
 class _Reader:
-    """The waits of one process; lines that belong together follow each other in its file."""
+    """The waits of one process; lines that belong together are consecutive in its file."""
 
     def __init__(self, processes: Processes, process: Process, links: list[Link]) -> None:
         self._processes = processes
         self._process = process
         self._links = links
-        self._last: Optional[Wait] = None  # what lines of the same collective add to
+        self._last: Optional[Wait] = None  # lines of the same collective are added to it
 
     def waits(self) -> list[Wait]:
         """Return them."""
@@ -148,18 +148,18 @@ class _Reader:
         rank = number(peer.lstrip("0") or "0") if peer else None
         known = self._processes.size(wait.comm) > 0
         if rank is None or (not known and self._has_own_ranks(wait)):
-            return None  # a rank of a group whose members are not known
+            return None  # a rank in a group with unknown members
         found = self._processes.in_communicator(wait.comm, rank)
         wait.said = rank if not known or (found is not None and found.rank == rank) else None
         return None if not known and _GROUP.search(wait.comm or wait.tag) else found
 
     def _has_own_ranks(self, wait: Wait) -> bool:
-        """Return whether a wait was in a part of the job that counts its ranks by itself."""
+        """Return whether a wait was in a part of the job that numbers its ranks separately."""
         own = number(wait.note.fields.get("own") or named("own", wait.note.text))
         return own is not None and self._process.rank is not None and own != self._process.rank
 
     def _root(self, address: str) -> Optional[Process]:
-        """Return the process that collects the topology: the one that made the communicator on that host."""
+        """Return the process that collects the topology: the one that created the communicator on that host."""
         host = self._processes.host(address)
         there = [p for p in self._processes.all if (p.host == host or p.server == address) and p.root_of]
         return there[0] if len(there) == 1 else None
@@ -169,7 +169,7 @@ class _Reader:
         self._links.append(Link(wait.process, peer, wait.kind, note))
 
     def _detected(self, note: Note) -> None:
-        """Add what a process was told by others: which connection could not be made."""
+        """Add what a process learned from others: which connection could not be established."""
         fields = note.fields
         if not (fields["own_server"] and fields["peer_server"]):
             return

@@ -1,4 +1,4 @@
-"""What goes on after a command has ended: the output of what it left running, and the diagnosis of it."""
+"""What continues after a command has ended: copying the output of background processes, and the diagnosis."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from envtune.run.streams import PipedStream, pump, register
 
 
 def keep_copying(streams: Sequence[PipedStream]) -> None:
-    """Copy on, in a process of its own, until the last writer has gone.
+    """Continue copying, in a separate process, until the last writer has exited.
 
-    What a script left running in the background (`python train.py &`) keeps its stdout and stderr, as without us;
-    whoever waits for the end of our output waits as long as without us. Where no process can be started, this one does
-    it: rather late than with the output lost.
+    What a script left running in the background (`python train.py &`) keeps its stdout and stderr, as without envtune;
+    whoever waits for the end of the output waits as long as without envtune. If no process can be started, this one
+    does it: a late exit is better than lost output.
     """
     try:
         child = fork()
@@ -44,7 +44,7 @@ def keep_copying(streams: Sequence[PipedStream]) -> None:
 def _close_all_but(streams: Sequence[PipedStream]) -> None:
     needed = {fd for stream in streams for fd in (stream.source, stream.target) if fd is not None}
     low = 0
-    for fd in sorted(needed):  # nothing else may be kept open by us, least of all the other stream
+    for fd in sorted(needed):  # nothing else may be kept open here, least of all the other stream
         os.closerange(low, fd)
         low = fd + 1
     os.closerange(low, 4096)
@@ -58,9 +58,9 @@ def _copy_until_closed(streams: list[PipedStream]) -> None:
 
 
 def run_detached(work: Callable[[], None], seconds: float) -> None:
-    """Do something in a process of its own: a crash, a hang or a lack of memory in there does not reach us.
+    """Do something in a separate process: a crash, a hang or a lack of memory in it does not affect this one.
 
-    Ends early when somebody asks us to end (Ctrl-C, SIGTERM, SIGHUP). Raises ForkError.
+    Ends early if this process is asked to end (Ctrl-C, SIGTERM, SIGHUP). Raises ForkError.
     """
     read, write = os.pipe()
     wake, wakes = os.pipe()
@@ -89,7 +89,7 @@ def run_detached(work: Callable[[], None], seconds: float) -> None:
 
 
 def _end(pid: int) -> None:
-    """Reap it, killed if need be; one that hangs in the kernel is not waited for."""
+    """Reap it, killing it if necessary; do not wait for one that hangs in the kernel."""
     end = time.monotonic() + 1
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         if os.waitpid(pid, os.WNOHANG)[0]:

@@ -20,7 +20,7 @@ from envtune.run.profile import interpreter
 from envtune.run.result import ExitResult
 
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-# By which the kernel, a scheduler or the program itself ends a rank without a word in its output.
+# Signals by which the kernel, a scheduler or the program itself ends a rank without any output.
 ABRUPT = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV)
 
 
@@ -36,7 +36,7 @@ def diagnose_failure(
 
 
 def exit_text(name: str, status: int) -> Text:
-    """Return how a command ended, from its status as waitpid gives it."""
+    """Return how a command ended, from its waitpid status."""
     name = os.path.basename(name)
     if not os.WIFSIGNALED(status):
         return Message("{name} ended with status {code}", name=name, code=os.WEXITSTATUS(status))
@@ -46,12 +46,12 @@ def exit_text(name: str, status: int) -> Text:
 
 
 def ended_abruptly(status: int) -> bool:
-    """Return whether a signal ended the command that leaves no output behind."""
+    """Return whether the command was ended by a signal that leaves no output."""
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) in ABRUPT
 
 
 def _output(result: ExitResult, env: Mapping[str, str], lang: str) -> Iterator[LogFile]:
-    """Return the output that was kept; lines of its end are counted from where the kept part begins."""
+    """Return the output that was kept; lines of its tail are numbered from where the kept part begins."""
     ranks = (decimal(env.get(name, "")) for name in RANKS)
     rank = next((rank for rank in ranks if rank is not None), None)
     for output in result.output:
@@ -64,7 +64,7 @@ def _output(result: ExitResult, env: Mapping[str, str], lang: str) -> Iterator[L
 
 
 def _plogs(env: Mapping[str, str], began: float) -> Iterator[LogFile]:
-    """Return the plog written since, without that of processes that run on: they are another job's."""
+    """Return the plog files written since, without those of still running processes: they belong to another job."""
     for file in find_plogs(env, began):
         if file.pid is None or not os.path.exists(f"/proc/{file.pid}"):
             yield file

@@ -10,7 +10,7 @@ from envtune.model import Check, Finding, Outcome, Severity
 
 
 class Preflight(NamedTuple):
-    """What keeps the command from being started, and the ids of the checks that found less or are unknown."""
+    """What keeps the command from being started, and the ids of the checks with lesser findings or unknown."""
 
     stopping: tuple[Finding, ...]
     minor: tuple[str, ...]
@@ -18,7 +18,7 @@ class Preflight(NamedTuple):
 
 
 def preflight(context: Context, checks: Iterable[Check], fail_on: Optional[Severity]) -> Preflight:
-    """Run the checks; findings at or above `fail_on` stop the command, none where it is None. A note is no problem."""
+    """Run the checks; findings at or above `fail_on` stop the command, none if it is None. A note is not a problem."""
     findings = audit(checks, context)
     failed = [finding for finding in findings if finding.outcome is Outcome.FAIL and not finding.check.note]
     stopping = tuple(finding for finding in failed if fail_on and finding.severity.rank >= fail_on.rank)

@@ -1,7 +1,7 @@
-"""Runs a command as if envtune were not there: same terminal, signals and exit; its last output is kept.
+"""Run a command as if envtune were not there: same terminal, signals and exit status; its last output is kept.
 
-The command stays in our process group, as if we were not there: what a shell, a terminal or a launcher sends to the
-group reaches it without us (docs/adr/0008). What reaches us alone is passed on.
+The command stays in our process group: what a shell, a terminal or a launcher sends to the group reaches it directly
+(docs/adr/0008). Signals sent to this process alone are passed on.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from envtune.run.result import PR_SET_PDEATHSIG, ExitResult, set_process_option
 from envtune.run.signals import ENDING, ForkError, GroupSentinel, fork, listening, pass_on, stop_with
 from envtune.run.streams import PIPE_SIZE, InheritedFile, PipedStream, above_stdio, plan_streams, pump, register
 
-GRACE = 0.5  # seconds for `> >(tee log)` and the like to say the rest, when the command failed
+GRACE = 0.5  # seconds for `> >(tee log)` and the like to write the rest after the command failed
 RESPONSE = 60.0  # seconds: a command that ends later than this after SIGTERM or the like ended for another reason
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 def run_command(argv: Sequence[str], env: Mapping[str, str], capture: bool = True) -> ExitResult:
-    """Run `argv` to its end. Raises OSError when it cannot be started."""
+    """Run `argv` to completion. Raises OSError if it cannot be started."""
     piped, inherited = plan_streams() if capture else ([], [])
     return _Job(argv, env, piped, inherited).run()
 
@@ -73,7 +73,7 @@ class _Job:
             if stream is not None:
                 stream.flush()
         parent = os.getpid()
-        # Between fork and exec a signal must not be taken by a handler that is not the command's.
+        # Between fork and exec a signal must not be handled by a handler that is not the command's.
         before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
         try:
             self._pid = fork()
@@ -93,7 +93,7 @@ class _Job:
 
     def _run_child(self, error_write: int, parent: int, mask: AbstractSet[int]) -> None:
         try:
-            # Whoever kills us outright means the command. Not inherited by what it starts.
+            # Killing this process outright is meant for the command. Not inherited by what it starts.
             set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(128 + signal.SIGKILL)
@@ -109,14 +109,14 @@ class _Job:
             os._exit(127)
 
     def _become(self) -> NoReturn:
-        """Execute the command in this process, where no other one can be started; nobody is left to diagnose it."""
+        """Execute the command in this process if no other one can be started; then it cannot be diagnosed."""
         _restore_signals()
         _execute(self._argv, self._env)
 
     # ------------------------------------------------------------------ supervise
 
     def _supervise(self, wake: int) -> None:
-        """Copy and pass on until the command has ended and all it wrote has arrived."""
+        """Copy output and pass on signals until the command has ended and everything it wrote has arrived."""
         while self._status < 0 or self._open:
             events = self._wait(wake)
             if wake in events:
@@ -128,7 +128,7 @@ class _Job:
             keep_copying(self._open)
 
     def _wait(self, wake: int) -> dict[int, int]:
-        """Return what is ready; empty when the command has ended and nothing more came in time."""
+        """Return what is ready; empty if the command has ended and nothing more arrived in time."""
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         register(poll, self._open)
@@ -144,7 +144,7 @@ class _Job:
         self._marks = {stream: stream.ring.total for stream in self._open}
 
     def _drained(self, events: Mapping[int, int]) -> bool:
-        """Return whether all that the command itself wrote has arrived; what it left running may write for ever."""
+        """Return whether all that the command itself wrote has arrived; what it left running may write forever."""
         if time.monotonic() < self._until or any(stream.pending for stream in self._open):
             return False
         return not events or all(stream.ring.total - self._marks[stream] > PIPE_SIZE for stream in self._open)
@@ -166,7 +166,7 @@ class _Job:
     def _resize(self) -> None:
         changed = [stream for stream in self._streams if stream.resize()]
         if changed and self._status < 0:
-            # The kernel signalled the command before the pseudo terminal had its new size.
+            # The kernel has signalled the command before the pseudo terminal had its new size.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGWINCH)
 
@@ -193,7 +193,7 @@ class _Job:
 
 
 def _restore_signals() -> None:
-    """Handle signals as a command expects it: none is caught, and Python's ignored ones are as they were."""
+    """Reset signals as a command expects: none is caught, and those that Python ignores are restored."""
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_IGN, signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The environment that `envtune run` gives its command: this process's own, with the profile of this host over it."""
+"""The environment that `envtune run` gives its command: this process's own, with the profile of this host applied."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PYTHON = re.compile(r"python\d*(\.\d+)?$")
 
 
 class Applied(NamedTuple):
-    """What the command gets, what to say about it, and the context that the preflight checks."""
+    """The command's environment, the messages about it, and the context for the preflight checks."""
 
     variables: Mapping[str, str]
     notes: tuple[Text, ...]
@@ -38,16 +38,16 @@ class Applied(NamedTuple):
 
 
 def later_rank(environ: Mapping[str, str]) -> bool:
-    """Return whether a launcher started this process as another than the first of its node."""
+    """Return whether a launcher started this process as any but the first of its node."""
     return any(environ.get(name, "0").strip() not in ("", "0") for name in LOCAL_RANKS)
 
 
 def apply_profile(
     argv: Sequence[str], profile: str, keep: Sequence[str], expectations: Mapping[str, Sequence[Expectation]]
 ) -> Applied:
-    """Apply the profile to this process's environment, in memory; change nothing where nothing of Ascend is.
+    """Apply the profile to this process's environment, in memory; change nothing on a host without Ascend components.
 
-    The environment is known even under sudo and ssh: envtune hands it over itself (docs/adr/0008).
+    The environment is known even under sudo and ssh: envtune passes it on itself (docs/adr/0008).
     """
     from envtune.context.open import open_context
     from envtune.host import LocalHost
@@ -63,7 +63,7 @@ def apply_profile(
 
 
 def child_environment(context: Context, profile: str, keep: Sequence[str]) -> tuple[JobEnvironment, tuple[Text, ...]]:
-    """Return the environment with the profile over it, and a line for each variable that differs or is left."""
+    """Return the environment with the profile applied, and a line for each variable that differs or is left alone."""
     from envtune.resources.environment.simulate import environment_after
 
     before = context.target.environment
@@ -78,7 +78,7 @@ def child_environment(context: Context, profile: str, keep: Sequence[str]) -> tu
 def _settings(
     context: Context, profile: str, keep: Sequence[str]
 ) -> tuple[tuple[Setting, ...], tuple[tuple[str, Text], ...]]:
-    """Return what the profile sets, and what it leaves: a decision somebody took, or what `--keep` names."""
+    """Return what the profile sets, and what it leaves alone: deliberate settings, or what `--keep` names."""
     from envtune.resources.environment.path_settings import advice as path_advice
     from envtune.resources.environment.profile import debug, train
 
@@ -99,8 +99,8 @@ def _settings(
 def _added(paths: Sequence[Setting], known: Mapping[str, str]) -> Iterator[Setting]:
     """Add to search paths what they lack, and remove another CANN's entries.
 
-    Other cleaning is for the user's own files (envtune fix): the command, or a library, may be found through an entry
-    that should not be there.
+    Other cleanup is left to the user's own files (envtune fix): the command, or a library, may be found through an
+    entry that should not be there.
     """
     for one in paths:
         if one.script or one.value is None or one.other_install:

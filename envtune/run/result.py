@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Deque, NoReturn
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4  # linux/prctl.h
-HEAD = 256 << 10  # bytes kept from the start of a stream: the first error often stands early
+HEAD = 256 << 10  # bytes kept from the start of a stream: the first error is often early
 TAIL = 4 << 20  # and from its end
-SMALL = 4096  # pieces below this are joined, so that a stream of single bytes costs no object each
+SMALL = 4096  # smaller pieces are joined, so that a stream of single bytes does not need an object each
 
 
 @dataclass
 class Ring:
-    """The first `head` and the last `limit` bytes of a stream; the rest is forgotten."""
+    """The first `head` and the last `limit` bytes of a stream; the rest is dropped."""
 
     limit: int = TAIL
     head: int = HEAD
@@ -28,7 +28,7 @@ class Ring:
     _size: int = 0
 
     def add(self, piece: bytes) -> None:
-        """Append, and forget the oldest pieces beyond the limit."""
+        """Append, and drop the oldest pieces beyond the limit."""
         self.total += len(piece)
         if len(self._first) < self.head:
             self._first += piece[: self.head - len(self._first)]
@@ -41,7 +41,7 @@ class Ring:
             self._size -= len(self._pieces.popleft())
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Return (from the start, from the end), both of whole lines; where all of it fits, all is in the first."""
+        """Return (head, tail), both of whole lines; if everything fits, it is all in the head."""
         tail = b"".join(self._pieces)[-self.limit :]
         if self.total <= len(tail):
             return tail, b""
@@ -59,14 +59,14 @@ class CapturedOutput:
 
     name: str
     head: bytes
-    tail: bytes = b""  # of an output too long to keep; lines between are not known
+    tail: bytes = b""  # of an output too long to keep; the lines between are lost
 
 
 @dataclass(frozen=True)
 class ExitResult:
-    """How the command ended: `status` as waitpid gives it, and its output.
+    """How the command ended: its waitpid status, and its output.
 
-    `requested_signal` is the signal with which envtune or its process group was asked to end, 0 without one.
+    `requested_signal` is the signal by which envtune or its process group was asked to end, 0 for none.
     """
 
     status: int
@@ -75,7 +75,7 @@ class ExitResult:
 
     @property
     def by_request(self) -> bool:
-        """Return whether it was ended on purpose: a person's Ctrl-C, a launcher's SIGTERM, a reader that left."""
+        """Return whether it was ended on purpose: a person's Ctrl-C, a launcher's SIGTERM, a closed pipe."""
         ended_by = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
         return bool(self.requested_signal) or ended_by in (signal.SIGINT, signal.SIGPIPE)
 
@@ -83,7 +83,7 @@ class ExitResult:
 def exit_like(status: int) -> NoReturn:
     """End this process as the child ended: with its exit code, or by its signal (without a second core file)."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader that left is not our fault
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader that closed the pipe is not our error
             stream.flush()
     if not os.WIFSIGNALED(status):
         os._exit(os.WEXITSTATUS(status))
@@ -93,11 +93,11 @@ def exit_like(status: int) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # as the first process of a container we are not killed by it
+    os._exit(128 + number)  # process 1 of a container is not killed by it
 
 
 def _no_core() -> None:
-    """Neither a core file nor a call of the program that collects them.
+    """Prevent a core file and a call of the program that collects them.
 
     Sources: core(5), prctl(2) PR_SET_DUMPABLE; a limit of 0 does not keep a collector named with `|` from being called.
     """
@@ -109,7 +109,7 @@ def _no_core() -> None:
 
 
 def set_process_option(option: int, value: int) -> bool:
-    """Call prctl(2); False where it cannot be called."""
+    """Call prctl(2); False if it cannot be called."""
     try:
         import ctypes
 

@@ -1,8 +1,8 @@
-"""Distinguish signals that reach us: sent to the whole process group (the command has them too), or to us alone.
+"""Distinguish received signals: sent to the whole process group (the command got them, too), or to us alone.
 
 Ctrl-C, a closing terminal and `kill -- -PGID` reach every process of the group, the command among them; passing them on
 would deliver them twice. `kill PID`, which is what most launchers do, reaches us alone and has to be passed on. No
-system call tells the two apart afterwards, so a silent process of the same group holds all signals blocked: what is
+system call distinguishes the two afterwards, so a sentinel process in the same group keeps all signals blocked: what is
 pending there was sent to the group.
 """
 
@@ -19,16 +19,16 @@ from typing import Iterator, Optional
 _NOT_PASSED_ON = {
     *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGURG),
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS),
-    signal.SIGTTOU,  # when our copying is what the terminal does not want from the background, we stop like anybody
+    signal.SIGTTOU,  # if the terminal stops background output, copying stops like any other writer
 }
 PASSED_ON = sorted(int(number) for number in signal.valid_signals() - _NOT_PASSED_ON)
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # by which somebody asks us to end
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # requests to end
 STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-PATIENCE = 0.02  # seconds for a sender that walks over the processes one by one (Slurm, systemd)
+PATIENCE = 0.02  # seconds for a sender that signals the processes one by one (Slurm, systemd)
 
 
 class ForkError(Exception):
-    """No process can be started: a limit of processes (RLIMIT_NPROC, pids.max), of memory, or a filter of calls."""
+    """No process can be started: a limit of processes (RLIMIT_NPROC, pids.max), of memory, or a system call filter."""
 
 
 def fork() -> int:
@@ -40,7 +40,7 @@ def fork() -> int:
 
 
 class GroupSentinel:
-    """A process of our group that takes no signal."""
+    """A process of our group that blocks all signals."""
 
     def __init__(self) -> None:
         line, its = socket.socketpair()
@@ -58,7 +58,7 @@ class GroupSentinel:
         self._line = line
 
     def received(self, number: int) -> bool:
-        """Return whether the signal was sent to the group, and forget it."""
+        """Return whether the signal was sent to the group, and clear it."""
         end = time.monotonic() + PATIENCE
         while not (pending := self._pending(number)) and time.monotonic() < end:
             time.sleep(0.002)
@@ -66,7 +66,7 @@ class GroupSentinel:
         return pending
 
     def forget(self, number: int) -> None:
-        """Take the signal off the sentinel."""
+        """Clear the signal pending in the sentinel."""
         with contextlib.suppress(OSError):
             self._line.send(bytes([number]))
             if select.select([self._line], [], [], 1)[0]:
@@ -83,13 +83,13 @@ class GroupSentinel:
                 masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigPnd", "ShdPnd"))]
         except (OSError, ValueError):
             return False
-        # A stop signal that came after SIGCONT has taken it off (signal(7)): the command, which has both, is to stop.
+        # A stop signal after SIGCONT discards it (signal(7)): the command, which got both, must stop.
         numbers = (number, *STOPPING) if number == signal.SIGCONT else (number,)
         return any(mask >> (n - 1) & 1 for mask in masks for n in numbers)
 
 
 def _hold_signals(line: int) -> None:
-    """Be the sentinel: keep nothing open but the line to the parent, and end with it."""
+    """Run as the sentinel: keep only the pipe to the parent open, and exit with the parent."""
     try:
         top = os.dup2(line, 0)
         os.closerange(top + 1, 4096)
@@ -102,9 +102,9 @@ def _hold_signals(line: int) -> None:
 
 @contextlib.contextmanager
 def listening(wake: int) -> Iterator[tuple[int, ...]]:
-    """Signals write their number to `wake` instead of ending us; what is ignored stays so (nohup). Restored at the end.
+    """Signals write their number to `wake` instead of ending us; ignored ones stay so (nohup). Restored at the end.
 
-    Yields the numbers that are listened to.
+    Yields the handled signal numbers.
     """
     numbers = [n for n in PASSED_ON if signal.getsignal(n) not in (signal.SIG_IGN, None)]
     before = {number: signal.signal(number, _wake) for number in (*numbers, signal.SIGCHLD)}
@@ -118,11 +118,11 @@ def listening(wake: int) -> Iterator[tuple[int, ...]]:
 
 
 def _wake(*_: object) -> None:
-    """Do nothing: the number is in the pipe already."""
+    """Do nothing: the number is already in the pipe."""
 
 
 def pass_on(number: int, child: int, sentinel: GroupSentinel) -> None:
-    """Let the command have a signal that we got, unless it has it already."""
+    """Pass on a received signal to the command, unless it already has it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if not sentinel.received(number):
             os.kill(child, number)
@@ -131,13 +131,13 @@ def pass_on(number: int, child: int, sentinel: GroupSentinel) -> None:
 
 
 def _has_own_group(child: int) -> bool:
-    """Return whether the command has a process group of its own, which as a job of a shell it would have had."""
+    """Return whether the command has its own process group, as it would have as a job of a shell."""
     own = os.getpgrp()
     return own == os.getpid() and os.getpgid(child) == child and os.getsid(child) == os.getsid(0)
 
 
 def stop_with(number: int) -> None:
-    """Stop by the same signal that stopped the command (Ctrl-Z); return when both go on."""
+    """Stop by the same signal that stopped the command (Ctrl-Z); return when both continue."""
     before: Optional[object] = signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     signal.signal(number, before)  # type: ignore[arg-type]

@@ -1,9 +1,10 @@
-"""Where stdout and stderr of the command go: as without envtune, and so that the last of it is kept.
+"""Where stdout and stderr of the command go: as without envtune, while keeping the last part.
 
 A terminal becomes a pseudo terminal of the same size and modes, whose output is copied to it. The command stays a job
-of the user's terminal: keys, Ctrl-C, Ctrl-Z and /dev/tty are the kernel's business as ever, and nothing is left raw
-when we are killed. A pipe or a socket becomes a pipe. A regular file is handed over as it is and read back at the end,
-so that a full disk, O_APPEND and the order of two streams need no imitation. Both streams in one place share one way.
+of the user's terminal: the kernel handles keys, Ctrl-C, Ctrl-Z and /dev/tty as usual, and no terminal is left in raw
+mode if envtune is killed. A pipe or a socket becomes a pipe. A regular file is passed on directly and read back at the
+end, so that a full disk, O_APPEND and the order of two streams need no emulation. Two streams with the same destination
+share one path.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Mapping, Optional
 
 from envtune.run.result import HEAD, TAIL, CapturedOutput, Ring, whole_lines
 
-CHUNK = 64 << 10  # bytes read at once: measured best between 64 KiB and 1 MiB (docs/benchmarks.md)
+CHUNK = 64 << 10  # bytes read at once: the fastest measured between 64 KiB and 1 MiB (docs/benchmarks.md)
 PIECES = 16  # reads of a terminal, 4 KiB each in the kernel, before one write
 PIPE_SIZE = 256 << 10
 F_SETPIPE_SZ = 1031  # linux/fcntl.h; the fcntl module names it from Python 3.10 on
@@ -27,7 +28,7 @@ NULL = os.makedev(1, 3)  # /dev/null, Documentation/admin-guide/devices.txt
 
 
 class PipedStream:
-    """A stream that passes through us: `fds` of the command write to our pipe or pseudo terminal."""
+    """A stream that passes through envtune: `fds` of the command write to our pipe or pseudo terminal."""
 
     def __init__(self, fds: tuple[int, ...], name: str, terminal: bool, sink: bool) -> None:
         self.fds, self.name, self.terminal = fds, name, terminal
@@ -36,7 +37,7 @@ class PipedStream:
         self.ended = False
         read, write = os.openpty() if terminal else os.pipe()
         self.source: int = above_stdio(read)
-        self.end: int = above_stdio(write)  # the command's
+        self.end: int = above_stdio(write)  # the command's end
         self.target: Optional[int] = None if sink else _unblocked(fds[0])
         self.size = b""
         if terminal:
@@ -63,7 +64,7 @@ class PipedStream:
         return self.size != before
 
     def mirror(self) -> None:
-        """Set modes that the command set on its output (curses does) on the terminal that is read."""
+        """Copy modes that the command set on its output (as curses does) to the terminal that is read."""
         with contextlib.suppress(termios.error, OSError):
             modes = termios.tcgetattr(self.source)
             if modes != self._modes and os.tcgetpgrp(self.fds[0]) == os.getpgrp():
@@ -72,7 +73,7 @@ class PipedStream:
                 termios.tcsetattr(self.fds[0], termios.TCSANOW, [modes[0], real[1], *modes[2:]])
 
     def release(self) -> None:
-        """Let go of the command's end.
+        """Close the command's end.
 
         A terminal's is kept until the command has ended: without it the pseudo terminal would hang up on a command
         that closed it and opens it again.
@@ -82,14 +83,14 @@ class PipedStream:
             self.end = -1
 
     def read_available(self) -> bool:
-        """Read what is there into `rest` and the ring; False at the end of the stream."""
+        """Read available bytes into `rest` and the ring; False at the end of the stream."""
         found, alive = [], True
         for _ in range(PIECES if self.terminal else 1):
             try:
                 piece = os.read(self.source, CHUNK)
             except BlockingIOError:
                 break
-            except OSError:  # EIO: nobody holds the pseudo terminal any more
+            except OSError:  # EIO: nobody has the pseudo terminal open any more
                 piece = b""
             alive = bool(piece)
             if not piece:
@@ -115,13 +116,13 @@ class PipedStream:
         return True
 
     def close(self) -> None:
-        """No more of this stream; a command that goes on writing gets SIGPIPE or EIO."""
+        """Close this stream; a command that keeps writing gets SIGPIPE or EIO."""
         self.release()
         os.close(self.source)
         self.source = -1
 
     def captured(self) -> CapturedOutput:
-        """Return what was kept of it."""
+        """Return what was kept of the stream."""
         return CapturedOutput(self.name, *self.ring.parts())
 
 
@@ -134,13 +135,13 @@ class InheritedFile:
         self._start = os.fstat(fd).st_size if appended else os.lseek(fd, 0, os.SEEK_CUR)
 
     def captured(self) -> CapturedOutput:
-        """Return the first and the last of what was written; a file that was cut meanwhile is read from its start."""
+        """Return the first and last part of what was written; a file truncated meanwhile is read from its start."""
         size = os.fstat(self._reader).st_size
         start = self._start if self._start <= size else 0
         name = self._name
         if start == 0:
             with contextlib.suppress(OSError):
-                name = os.readlink(f"/proc/self/fd/{self._reader}")  # where its line numbers are those of the file
+                name = os.readlink(f"/proc/self/fd/{self._reader}")  # its line numbers are those of the file
         if size - start <= TAIL:
             return CapturedOutput(name, os.pread(self._reader, size - start, start))
         head, tail = os.pread(self._reader, HEAD, start), os.pread(self._reader, TAIL, size - TAIL)
@@ -148,12 +149,12 @@ class InheritedFile:
 
 
 def plan_streams() -> tuple[list[PipedStream], list[InheritedFile]]:
-    """Return what to do with descriptors 1 and 2; a closed one, or a device that is no terminal, is left alone."""
+    """Return what to do with descriptors 1 and 2; a closed one, or a device other than a terminal, is left alone."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for fd in (1, 2):
         with contextlib.suppress(OSError):
             found = os.fstat(fd)
-            if not os.get_inheritable(fd):  # it was closed; the command has it closed, too
+            if not os.get_inheritable(fd):  # it was closed; it stays closed for the command, too
                 continue
             groups.setdefault((found.st_dev, found.st_ino, found.st_rdev), []).append(fd)
     piped: list[PipedStream] = []
@@ -166,7 +167,7 @@ def plan_streams() -> tuple[list[PipedStream], list[InheritedFile]]:
         elif stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode) or found.st_rdev == NULL:
             piped.append(PipedStream(tuple(fds), name, False, found.st_rdev == NULL))
         elif stat.S_ISREG(found.st_mode):
-            with contextlib.suppress(OSError):  # one that may not be read is only written
+            with contextlib.suppress(OSError):  # one that cannot be read is only written
                 reader = above_stdio(os.open(f"/proc/self/fd/{fds[0]}", os.O_RDONLY | os.O_CLOEXEC))
                 inherited.append(InheritedFile(fds[0], reader, name))
     return piped, inherited
@@ -183,10 +184,10 @@ def above_stdio(fd: int) -> int:
 
 
 def _unblocked(fd: int) -> int:
-    """Our stream, opened anew so that waiting for its reader does not keep us from passing signals on.
+    """Our stream, reopened so that waiting for its reader does not delay passing on signals.
 
-    O_NONBLOCK on the descriptor itself would change it for everybody who shares it. A socket, or a terminal of another
-    user, cannot be opened anew: it is written to as it is.
+    O_NONBLOCK on the descriptor itself would change it for everybody who shares it. A socket, or another user's
+    terminal, cannot be reopened: it is written to directly.
     """
     try:
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -196,7 +197,7 @@ def _unblocked(fd: int) -> int:
 
 
 def register(poll: select.poll, streams: list[PipedStream]) -> None:
-    """Ask for what each stream waits for: bytes, or a reader; a reader that leaves is reported always."""
+    """Poll for what each stream waits for: bytes, or a reader; a closed reader is always reported."""
     for stream in streams:
         if not stream.pending:
             poll.register(stream.source, select.POLLIN)
@@ -205,7 +206,7 @@ def register(poll: select.poll, streams: list[PipedStream]) -> None:
 
 
 def pump(streams: list[PipedStream], events: Mapping[int, int]) -> None:
-    """Copy what is ready; a stream at its end, or whose reader has left, is closed and taken out."""
+    """Copy what is ready; a stream at its end, or whose reader has closed, is closed and removed."""
     for stream in list(streams):
         left = events.get(-1 if stream.target is None else stream.target, 0) & (select.POLLERR | select.POLLHUP)
         if left:

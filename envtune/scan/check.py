@@ -1,4 +1,4 @@
-"""Check the jobs of launch files with the checks of the catalogue: the same that judge a host's own job."""
+"""Check the jobs of launch files with the checks of the catalogue: the same as for a host's own job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROBES = "environment."  # the checks that read the environment of the job
 
 
 class Rules(NamedTuple):
-    """What launch files are checked with."""
+    """The checks for launch files."""
 
     checks: Sequence[Check]
     expectations: Expectations
@@ -27,12 +27,12 @@ class Rules(NamedTuple):
 
 
 def fitting(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return the checks that ask about the environment of a job, and not about the host as well."""
+    """Return the checks that only depend on the environment of a job, not on the host."""
     return tuple(check for check in checks if check.probe.startswith(_PROBES) and "ascend" not in check.applies)
 
 
 class Findings(NamedTuple):
-    """What the checks say to a launch file; ids of those that pass, and of those that also ask about the job's host."""
+    """Findings about a launch file; ids of the checks that pass, and of those that also need the job's host."""
 
     found: tuple[Found, ...]
     passed: tuple[str, ...]
@@ -40,7 +40,7 @@ class Findings(NamedTuple):
 
 
 def findings_of(path: str, jobs: Jobs, rules: Rules) -> Findings:
-    """Return what the checks say to everything that a launch file starts."""
+    """Return the findings about everything that a launch file starts."""
     need_host: dict[str, None] = {}
     found: dict[tuple[object, ...], Found] = {}
     passed: dict[str, None] = {}
@@ -61,7 +61,7 @@ def findings_of(path: str, jobs: Jobs, rules: Rules) -> Findings:
 
 
 def _needs_host(finding: Finding, job: Job) -> bool:
-    """Return whether something is unknown because nothing was read of the job's host: the file says all it can."""
+    """Return whether something is unknown only because the job's host was not read."""
     names = re.split(", | / ", finding.subject)
     unknown = any(name in job.environment.unknown for name in names)
     known = any(name in (job.environment.variables or ()) for name in names)
@@ -77,7 +77,7 @@ def _is_about_host(reason: Optional[Text]) -> bool:
 
 
 def _covered_once(rows: Sequence[Found]) -> Iterator[Found]:
-    """Mark the findings of a check that covers others where one of these says the same of the same line."""
+    """Mark findings of a check that covers others if one of those has the same finding on the same line."""
     by_place: dict[tuple[str, int, Outcome], list[Found]] = {}
     for row in rows:
         by_place.setdefault((row.path, row.line, row.finding.outcome), []).append(row)
@@ -90,14 +90,14 @@ def _covered_once(rows: Sequence[Found]) -> Iterator[Found]:
 
 
 def key_of(found: Found) -> tuple[object, ...]:
-    """Return what makes two findings the same: file, line and what is said."""
+    """Return the key by which two findings are the same: file, line and text."""
     finding = found.finding
     said = finding.actual.en if finding.outcome is Outcome.FAIL and finding.actual is not None else ""
     return found.path, found.line, finding.id, finding.subject, finding.outcome, said
 
 
 def _strongest(found: Iterable[Found]) -> Iterator[Found]:
-    """Leave out what is unknown of one job where another shows that the same line is wrong."""
+    """Leave out what is unknown for one job if another shows that the same line is wrong."""
     rows = list(found)
     wrong = {(row.path, row.line, row.finding.id) for row in rows if row.finding.outcome is not Outcome.UNKNOWN}
     for row in rows:
@@ -106,7 +106,7 @@ def _strongest(found: Iterable[Found]) -> Iterator[Found]:
 
 
 def _located(finding: Finding, job: Job, path: str) -> Iterator[Found]:
-    """Yield a finding for each line that it is about; one about several variables for each of these."""
+    """Yield a finding for each line it is about; one about several variables is split."""
     subjects = [name for name in finding.subject.split(", ") if name in job.environment.places]
     if len(subjects) > 1:
         for name in subjects:

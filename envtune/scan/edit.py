@@ -1,7 +1,7 @@
-"""Change the lines of launch files that set a variable wrongly, as a text; nothing is written.
+"""Change the lines of launch files that set a variable wrongly, in memory; nothing is written.
 
-A line is changed where one variable is set on it in a form that is known, to the value that the check's own command
-names. Then the changed text is checked again: a change that does not remove the finding is not made.
+A line is changed if it sets one variable in a known form, to the value that the check's own command names. Then the
+changed text is checked again: a change that does not remove the finding is dropped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from envtune.scan.model import Found
 _COMMAND = re.compile(r"(?:export ([A-Za-z_]\w*)=(.*)|unset ([A-Za-z_]\w*))", re.DOTALL)
 _VALUE = r"(?:[^\s'\";&|<>()\\,]|\\.|'[^']*'|\"[^\"]*\")*"
 _LONG_VALUE = r"(?:[^\s'\";&|<>()\\]|\\.|'[^']*'|\"[^\"]*\")*"
-MAX_FIXED = 40  # findings of one file that are fixed at a time; the whole file is checked again for each
+MAX_FIXED = 40  # findings of one file that are fixed at a time; the whole file is rechecked for each
 _CONTINUED = re.compile(r"[\\`][ \t]*\r?$")
 
 
 class Wanted(NamedTuple):
-    """What a variable should be: `value` as a plain text, None for not set."""
+    """The desired value of a variable: `value` as plain text, None for not set."""
 
     name: str
     value: Optional[str]
@@ -37,16 +37,16 @@ class Fixed(NamedTuple):
     found: tuple[Found, ...]
 
 
-Remaining = Callable[[str], "frozenset[tuple[int, str, str]]"]  # text -> line, id, subject of what is wrong in it
+Remaining = Callable[[str], "frozenset[tuple[int, str, str]]"]  # text -> line, id, subject of its findings
 
 
 def fix_text(path: str, kind: str, text: str, found: Sequence[Found], remaining: Remaining) -> Fixed:
-    """Return the file with what can be changed in it; `found` are the failed findings in this file."""
+    """Return the file with all possible changes; `found` are the failed findings in this file."""
     current, gone = text, set[tuple[int, str, str]]()
     wrong = remaining(text)
     for one in sorted(
         found[:MAX_FIXED], key=lambda row: -row.line
-    ):  # from the end, so that the lines before stay where they are
+    ):  # from the end, so that earlier line numbers stay valid
         for wanted in _wanted(one):
             for changed in _changes(current, kind, one.line, wanted):
                 left = remaining(changed)
@@ -59,19 +59,19 @@ def fix_text(path: str, kind: str, text: str, found: Sequence[Found], remaining:
 
 
 def diff(fixed: Iterable[Fixed]) -> str:
-    """Return the changes as a unified diff, as `git apply` and `patch -p1` take it."""
+    """Return the changes as a unified diff for `git apply` and `patch -p1`."""
     return "".join(line for one in fixed if one.before != one.after for line in _diff(one))
 
 
 def _diff(one: Fixed) -> Iterator[str]:
-    end = "\t" if " " in one.path else ""  # a tab ends a name with blanks, as git writes it
+    end = "\t" if " " in one.path else ""  # a tab ends a name with blanks, as in git
     before, after = (text.splitlines(keepends=True) for text in (one.before, one.after))
     for row in difflib.unified_diff(before, after, f"a/{one.path}{end}", f"b/{one.path}{end}"):
         yield row if row.endswith("\n") else row + "\n\\ No newline at end of file\n"
 
 
 def _wanted(found: Found) -> Iterator[Wanted]:
-    """Yield what the commands of a finding set."""
+    """Yield the variables that the commands of a finding set."""
     for command in found.finding.commands:
         line = _COMMAND.fullmatch(command.line) if command.kind == "fix" and isinstance(command.line, str) else None
         if line is None:
@@ -121,7 +121,7 @@ def _row_changes(rows: Sequence[str], number: int, kind: str, wanted: Wanted) ->
 
 
 def _without(row: str, place: re.Match[str]) -> Iterator[str]:
-    """Yield the row without an assignment; empty where nothing else is on it."""
+    """Yield the row without an assignment; empty if there is nothing else on it."""
     before, after = row[: place.start()], row[place.end() :]
     if ("--export" in before and before.endswith(",")) or (after.startswith(",") and before.endswith("=")):
         yield before.rstrip(",") + after if before.endswith(",") else before + after[1:]
@@ -163,5 +163,5 @@ def _env_entry(rows: Sequence[str], number: int, wanted: Wanted) -> Iterator[Seq
 
 
 def _names(row: str, name: str) -> bool:
-    """Return whether a row begins the entry of a variable in a list `env`, and holds nothing else."""
+    """Return whether a row begins the entry of a variable in a list `env`, and contains nothing else."""
     return re.match(rf"\s*-\s+name:\s*[\"']?{name}[\"']?\s*$", row) is not None

@@ -1,4 +1,4 @@
-"""The host of a launch file's job: one of which nothing was read, so that a scan says the same everywhere."""
+"""The host of a launch file's job: nothing is read from it, so that a scan has the same result everywhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnreadHost:
     environ: Mapping[str, str] = {}
 
     def __init__(self) -> None:
-        self.now = time.time()  # until when waivers hold
+        self.now = time.time()  # for the expiry of waivers
 
     def _refuse(self, path: str) -> NoReturn:
         raise Elsewhere(path)
@@ -98,7 +98,7 @@ class UnreadHost:
 
 
 def job_context(environment: JobEnvironment, host: UnreadHost, expectations: Expectations) -> Context:
-    """Return the context in which a job is checked of which the environment is known, and nothing else."""
+    """Return the context for checking a job of which only the environment is known."""
     target = Target(TargetOptions(), None, UNREAD, environment)
     return Context(host, target, {fact.name: fact for fact in _facts(environment)}, expectations)
 

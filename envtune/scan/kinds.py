@@ -10,7 +10,7 @@ from envtune.job.language import SHELLS, foreign_language
 
 SHELL, SLURM, DOCKERFILE, KUBERNETES, COMPOSE = "shell", "slurm", "dockerfile", "kubernetes", "compose"
 KINDS = (SHELL, SLURM, DOCKERFILE, KUBERNETES, COMPOSE)
-MAX_SIZE = 1 << 20  # bytes; a launch file is far below
+MAX_SIZE = 1 << 20  # bytes; a launch file is far smaller
 _SHELL_NAMES = re.compile(r".+\.(?:sh|bash|ksh)", re.IGNORECASE)
 _SLURM_NAMES = re.compile(r".+\.(?:sbatch|slurm)", re.IGNORECASE)
 _DOCKERFILE_NAMES = re.compile(
@@ -27,7 +27,7 @@ _FROM = re.compile(r"\A\ufeff?(?:[ \t]*(?:#[^\n]*)?\n|[ \t]*ARG[ \t][^\n]*\n)*[ 
 
 
 def is_candidate(path: str) -> bool:
-    """Return whether a file of a directory may be a launch file, by its name: one without an ending may be a script."""
+    """Return whether a file in a directory may be a launch file, by its name: one without a suffix may be a script."""
     name = posixpath.basename(path)
     named = (_SHELL_NAMES, _SLURM_NAMES, _DOCKERFILE_NAMES, _YAML_NAMES)
     return "." not in name or any(pattern.fullmatch(name) for pattern in named)
@@ -36,7 +36,7 @@ def is_candidate(path: str) -> bool:
 def kind_of(path: str, text: str, named: bool = False) -> Optional[str]:
     """Return the kind of a launch file, None for any other file.
 
-    `named`: the user named it, so that content decides where the name says nothing.
+    `named`: the user named it, so the content decides if the name does not tell.
     """
     name = posixpath.basename(path)
     if _YAML_NAMES.fullmatch(name):

@@ -1,4 +1,4 @@
-"""What a launch file says, and what was found in it."""
+"""The content of a launch file, and what was found in it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from envtune.job.target import JobEnvironment
 from envtune.messages import Text
 from envtune.model import Check, Finding, Outcome
 
-PLACE = re.compile(r"(.+):(\d+)$", re.DOTALL)  # file:line, as places of variables are written
+PLACE = re.compile(r"(.+):(\d+)$", re.DOTALL)  # file:line, the form of variables' places
 
 
 class Job(NamedTuple):
     """One process that a launch file starts, with the environment that the file gives it.
 
-    `name` tells the containers of a pod and the like apart; `place` is file:line that starts it.
+    `name` distinguishes the containers of a pod and the like; `place` is the file:line that starts it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """What one launch file starts; `sourced` are the files that it executes as a part of itself."""
+    """What one launch file starts; `sourced` are the files that it sources."""
 
     jobs: tuple[Job, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -40,7 +40,7 @@ class Jobs(NamedTuple):
 
 
 class Suppression(NamedTuple):
-    """`# envtune: ignore ENV003 -- reason`: `line` is where it stands, `about` the line it is about (0: the file)."""
+    """`# envtune: ignore ENV003 -- reason`: `line` is its own line, `about` the line it applies to (0: the file)."""
 
     path: str
     line: int
@@ -50,7 +50,7 @@ class Suppression(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding in a launch file; `line` is 0 where it is about the file as a whole."""
+    """A finding in a launch file; `line` is 0 if it is about the whole file."""
 
     path: str
     line: int
@@ -61,12 +61,12 @@ class Found(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it decides the exit status: nobody waived it, in the file or in the site's policy."""
+        """Whether it counts for the exit status: it is not waived in the file or in the site's policy."""
         return self.suppression is None and self.finding.outcome is not Outcome.WAIVED
 
 
 class FileResult(NamedTuple):
-    """What was found out about one launch file."""
+    """The result for one launch file."""
 
     path: str
     kind: str
@@ -75,14 +75,14 @@ class FileResult(NamedTuple):
     problems: tuple[Problem, ...]
     unused: tuple[Suppression, ...]  # suppressions without a finding
     passed: tuple[str, ...]  # ids of checks that found nothing wrong
-    need_host: tuple[str, ...]  # ids of checks that the file alone does not answer: they also ask about the host
+    need_host: tuple[str, ...]  # ids of checks that also depend on the host, so the file alone is not enough
 
 
 class ScanReport(NamedTuple):
     """One run of `envtune scan`; `checks` are those that were run, in the order of the catalogue."""
 
     files: tuple[FileResult, ...]
-    problems: tuple[Problem, ...]  # with what was named: files and directories that could not be read
+    problems: tuple[Problem, ...]  # with the named paths: files and directories that could not be read
     checks: tuple[Check, ...]
     policy: Mapping[str, str] = {}
 
@@ -98,6 +98,6 @@ class ScanReport(NamedTuple):
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """Return file and line of a place; line 0 where it has none."""
+    """Return file and line of a place; line 0 if it has none."""
     found = PLACE.fullmatch(place)
     return (found[1], int(found[2])) if found is not None else (place, 0)

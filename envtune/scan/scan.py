@@ -25,23 +25,23 @@ from envtune.scan.suppressions import read_suppressions, suppression_for
 from envtune.shell.machine import script_text
 
 MAX_JOBS = 100  # of one file
-MAX_FILES = 20_000  # looked at below one directory
-_LEFT_OUT = frozenset(("node_modules", "__pycache__", "site-packages"))  # and what begins with a dot
+MAX_FILES = 20_000  # examined below one directory
+_LEFT_OUT = frozenset(("node_modules", "__pycache__", "site-packages"))  # and names that begin with a dot
 
 
 class LaunchFile(NamedTuple):
-    """One launch file: where it is, what it holds, and what it starts."""
+    """One launch file: its path, its content, and what it starts."""
 
     path: str
     kind: str
     text: str
-    root: str  # its scripts may lead to files below
+    root: str  # its scripts may refer to files below
     named: bool
     jobs: Jobs = Jobs()
 
 
 class NearText(Text):
-    """A text in which files below the current directory are named from there."""
+    """A text in which files below the current directory have relative paths."""
 
     __slots__ = ("_prefix", "_text")
 
@@ -54,7 +54,7 @@ class NearText(Text):
 
 
 def scan(host: Host, paths: Sequence[str], rules: Rules, known_ids: Iterable[str]) -> ScanReport:
-    """Return what is wrong in the launch files that are named, or that are in the directories that are named.
+    """Return what is wrong in the named launch files, or those in the named directories.
 
     `known_ids` are the checks that a suppression may name. Nothing is written, and nothing is run.
     """
@@ -98,7 +98,7 @@ def _limited(path: str, jobs: Jobs) -> Jobs:
 
 
 def _is_part_of_another(file: LaunchFile, files: Iterable[LaunchFile]) -> bool:
-    """Return whether another file sources it, which then says what comes of it."""
+    """Return whether another file sources it, and so determines its effect."""
     return any(
         file.path in one.jobs.sourced and one.path != file.path and one.path not in file.jobs.sourced for one in files
     )
@@ -108,7 +108,7 @@ def _is_part_of_another(file: LaunchFile, files: Iterable[LaunchFile]) -> bool:
 
 
 def _files(host: Host, path: str) -> Iterator[LaunchFile | Problem]:
-    """Yield the launch files that a path leads to."""
+    """Yield the launch files at a path."""
     try:
         kind = host.stat(path).kind
     except HostError as error:
@@ -161,7 +161,7 @@ def _kind(host: Host, path: str) -> str:
 
 
 def _linked(host: Host, link: str, top: str) -> Iterator[str]:
-    """Yield the file behind a link, where it is below `top`."""
+    """Yield the target file of a link, if it is below `top`."""
     try:
         real = realpath(host, link)
         if real.startswith(realpath(host, top).rstrip("/") + "/") and host.stat(real).kind == "file":
@@ -171,7 +171,7 @@ def _linked(host: Host, link: str, top: str) -> Iterator[str]:
 
 
 def _root(host: Host, path: str, folder: str) -> str:
-    """Return the directory whose files belong to what is scanned: of the repository, the current one, or its own."""
+    """Return the directory whose files belong to the scan: the repository's, the current one, or the file's own."""
     if host.cwd != "/" and (folder + "/").startswith(host.cwd.rstrip("/") + "/"):
         folder = host.cwd
     above = folder
@@ -183,7 +183,7 @@ def _root(host: Host, path: str, folder: str) -> str:
 
 
 def _file(host: Host, path: str, root: str, named: bool) -> Iterator[LaunchFile | Problem]:
-    """Yield the launch file at a path, or why it cannot be read; nothing for a file of another kind."""
+    """Yield the launch file at a path, or why it cannot be read; nothing for other kinds of files."""
     has_ending = "." in posixpath.basename(path)
     try:
         status = host.stat(path)
@@ -219,7 +219,7 @@ def _launch_file(path: str, text: str, root: str, named: bool) -> Iterator[Launc
 
 
 class _Accepted:
-    """The suppressions of every file that a finding is in, and which of them were used."""
+    """The suppressions of every file with a finding, and which of them were used."""
 
     def __init__(self, host: Host, known: frozenset[str]) -> None:
         self._host, self._known = host, known
@@ -238,7 +238,7 @@ class _Accepted:
         return self._files[path]
 
     def accept(self, found: Found, lines: Sequence[int]) -> Found:
-        """Return the finding, with the suppression that is about it."""
+        """Return the finding, with the suppression that applies to it."""
         own = self.of(found.path)[0]
         suppression = suppression_for(own, found.finding.id, lines)
         if suppression is None and found.covered_by:
@@ -254,14 +254,14 @@ def _result(file: LaunchFile, rules: Rules, accepted: _Accepted) -> FileResult:
     found = [accepted.accept(one, _lines(one, file.jobs)) for one in rows]
     found.sort(key=lambda one: (one.path != file.path, one.path, one.line, one.finding.id, one.finding.subject))
     ids = {check.id for check in rules.checks}
-    own = tuple(one for one in suppressions if ids >= set(one.ids))  # what was not run may have a finding
+    own = tuple(one for one in suppressions if ids >= set(one.ids))  # a check that was not run might have a finding
     return FileResult(
         file.path, file.kind, len(file.jobs.jobs), tuple(found), (*file.jobs.problems, *wrong), own, passed, need_host
     )
 
 
 def _lines(found: Found, jobs: Jobs) -> Sequence[int]:
-    """Return the line of a finding, and those of the variables that it is about."""
+    """Return the line of a finding, and those of its variables."""
     names = found.finding.subject.split(" / ")
     places = {f"{found.path}:{found.line}"}
     for job in jobs.jobs:
@@ -271,7 +271,7 @@ def _lines(found: Found, jobs: Jobs) -> Sequence[int]:
 
 
 def _distinct(results: Iterable[FileResult], accepted: _Accepted) -> Iterator[FileResult]:
-    """Yield the results, a finding in a file that several others source only once, with the unused suppressions."""
+    """Yield the results, with a finding in a file sourced by several others only once, and the unused suppressions."""
     seen: set[tuple[object, ...]] = set()
     for one in results:
         found = []
@@ -283,7 +283,7 @@ def _distinct(results: Iterable[FileResult], accepted: _Accepted) -> Iterator[Fi
 
 
 def _shown(result: FileResult, prefix: str) -> FileResult:
-    """Return a result in which files below the current directory are named from there."""
+    """Return a result in which files below the current directory have relative paths."""
     return result._replace(
         path=result.path.removeprefix(prefix),
         found=tuple(_found_of_here(one, prefix) for one in result.found),
@@ -307,7 +307,7 @@ def _found_of_here(found: Found, prefix: str) -> Found:
 
 
 def exit_code(report: ScanReport, fail_on: Optional[Severity]) -> int:
-    """Return 1 for findings at or above `fail_on`, 3 where something could not be checked, else 0; 0 without it."""
+    """Return 1 for findings at or above `fail_on`, 3 if something could not be checked, else 0; 0 if it is None."""
     if fail_on is None:
         return 0
     counting = [one.finding for one in report.found if one.counts and one.finding.severity.rank >= fail_on.rank]
@@ -333,7 +333,7 @@ def fixes(host: Host, report: ScanReport, rules: Rules) -> tuple[Fixed, ...]:
 
 
 def _remaining(host: Host, file: LaunchFile, rules: Rules, text: str) -> frozenset[tuple[int, str, str]]:
-    """Return what would be wrong in a file if it held this text."""
+    """Return what would be wrong in a file with this text."""
     rows = findings_of(file.path, _limited(file.path, jobs_of(host, file._replace(text=text))), rules).found
     return frozenset(
         (one.line, one.finding.id, one.finding.subject)

@@ -1,7 +1,7 @@
-"""What a shell script gives each process that it starts, by the reader of shell scripts.
+"""What a shell script gives each process that it starts, using the shell script interpreter.
 
 Unlike the environment of `--script`, which is what all lines that start the job have in common, every such line is a
-job of its own here; and what the script does not mention is left to whoever starts it.
+separate job here; what the script does not mention is left to its caller.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from envtune.shell.persistent import PersistentMap
 from envtune.shell.script import execute_script
 from envtune.shell.state import Launches, LeftOpen, State, Variable
 
-MAX_LAUNCHES = 64  # lines of one script that start a job with another environment than the line before
+MAX_LAUNCHES = 64  # lines of one script that start a job with a different environment than the line before
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 
 
 class FilesBelow:
-    """The files that a script of a scan may lead to: those below a directory; every other is on the job's host.
+    """The files that a scanned script may refer to: those below a directory; all others are on the job's host.
 
-    What is not there may be there where the script runs. Every method raises HostErrors only.
+    What is missing may exist where the script runs. Methods raise only HostErrors.
     """
 
     uname: Mapping[str, str] = {}
@@ -43,17 +43,17 @@ class FilesBelow:
         return self._host.read_bytes(self._inside(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """Return what kind of thing is at `path`."""
+        """Return the status of `path`."""
         return self._host.stat(self._inside(path), follow)
 
     def readlink(self, path: str) -> str:
-        """Return the text of a symbolic link."""
+        """Return the target of a symbolic link."""
         return self._host.readlink(self._inside(path))
 
     def _inside(self, path: str) -> str:
         """Return the path if it and what it links to are below the root; raises Elsewhere."""
         if path != "/" and self._root.startswith(path.rstrip("/") + "/"):
-            return path  # a directory above, of which `readlink -f` asks whether it is a link
+            return path  # a parent directory, which `readlink -f` examines for links
         if self._is_below(path):
             try:
                 if self._is_below(realpath(self._host, path)):
@@ -67,7 +67,7 @@ class FilesBelow:
 
 
 class NoFiles:
-    """The files of a container image, of which none is known."""
+    """The files of a container image, none of which is known."""
 
     uname: Mapping[str, str] = {}
 
@@ -104,16 +104,16 @@ class EachLaunch(Launches):
         return bool(self.lines)
 
     def add(self, place: str, state: State) -> None:
-        """Take a line that starts the job with what is exported in `state`."""
+        """Record a line that starts the job with what is exported in `state`."""
         self._take(Line(place, state.variables.copy(), state.unknown_by_default))
 
     def add_outside(self, place: str, reason: Text, state: State, inside: State) -> None:
-        """Take a line that starts the job where `inside` arrives, and what is exported in `state` does not."""
+        """Record a line that starts the job with `inside` instead of what is exported in `state`."""
         self._take(Line(place, state.variables.copy(), state.unknown_by_default, reason))
         self._take(Line(place, inside.variables.copy(), state.unknown_by_default))
 
     def add_unread(self, place: str, reason: Text, state: State) -> None:
-        """Take a line that starts a script which cannot be read: what this script gives it is known all the same."""
+        """Record a line that starts a script which cannot be read: what this script gives it is known anyway."""
         self.add(place, state)
 
     def _take(self, line: Line) -> None:
@@ -125,7 +125,7 @@ class EachLaunch(Launches):
 
 
 class Start(NamedTuple):
-    """What a script is started with besides what is left open: values (a Text: unknown, and why) and their places."""
+    """What a script is started with, apart from what is left open: values (a Text: unknown, and why) and places."""
 
     values: Mapping[str, Value] = {}
     places: Mapping[str, str] = {}
@@ -144,15 +144,15 @@ def script_jobs(
     line: int = 0,
     cwd: Optional[str] = None,
 ) -> Jobs:
-    """Return the jobs of a script that stands in the file at `path`, whose lines are those of the file.
+    """Return the jobs of a script in the file at `path`, with the line numbers of the file.
 
-    With a `line`, all of the text stands in that line.
+    With `line`, all of the text is in that line.
     """
     default = start.default or LeftOpen(N_("the file does not set it"))
     state = State.started(start.values, start.places, default, posixpath.dirname(path) if cwd is None else cwd)
     launches = EachLaunch()
     result = execute_script(machine, realpath, path, text, state, Budget(), launches, line)
-    if not launches:  # it costs too much to read
+    if not launches:  # it is too expensive to read
         place, number = split_place(result.launch.place)
         return Jobs((), (Problem(place, number, result.launch.unknown_by_default or UNREADABLE),))
     jobs = (Job(name, one.place, _environment(path, one)) for one in launches.lines)
@@ -176,7 +176,7 @@ def _environment(path: str, line: Line) -> JobEnvironment:
             unknown[name] = line.reason
         elif isinstance(value, str):
             known[name] = value
-        else:  # what is left open is told by the identity of its reason
+        else:  # what is left open is recognised by the identity of its reason
             unknown[name] = Message("{reason}", reason=value) if value is line.default else value
     return JobEnvironment(
         known, path, unknown=unknown, unknown_by_default=line.default, places=places, left_open=line.default is not None

@@ -1,7 +1,7 @@
 """Comments in launch files that accept a finding: `# envtune: ignore ENV003 -- reason`.
 
-At the end of a line it is about that line, on a line of its own about the next line that is no comment; with
-`ignore-file` about the whole file. Without a reason nothing is accepted, and that is a problem of its own.
+At the end of a line it applies to that line, on a separate line to the next line that is not a comment; with
+`ignore-file` to the whole file. Without a reason nothing is accepted, and that is reported as a problem.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _WORDS = ("ignore", "ignore-file")
 
 
 class Suppressions(NamedTuple):
-    """The suppressions of a file, and what is wrong with others."""
+    """The valid suppressions of a file, and what is wrong with others."""
 
     all: tuple[Suppression, ...]
     problems: tuple[Problem, ...]
 
 
 def read_suppressions(path: str, text: str, known: Iterable[str]) -> Suppressions:
-    """Return the suppressions of a file; `known` are the ids that there are."""
+    """Return the suppressions of a file; `known` are the existing ids."""
     rows = text.split("\n")
     ids = frozenset(known)
     found: list[Suppression] = []
@@ -47,7 +47,7 @@ def read_suppressions(path: str, text: str, known: Iterable[str]) -> Suppression
 
 
 def _next_line(rows: Sequence[str], number: int) -> int:
-    """Return the number of the next line that is neither empty nor a comment; that of the last line without one."""
+    """Return the number of the next line that is neither empty nor a comment; the last line's if there is none."""
     for at in range(number, len(rows)):
         row = rows[at].strip()
         if row and (not row.startswith("#") or row.startswith("#SBATCH")):
@@ -56,20 +56,20 @@ def _next_line(rows: Sequence[str], number: int) -> int:
 
 
 def _statement(rows: Sequence[str], number: int) -> int:
-    """Return the first line of the statement that a line ends."""
+    """Return the first line of the statement that ends on a line."""
     while number > 1 and rows[number - 2].rstrip("\r").endswith("\\"):
         number -= 1
     return _value_line(rows, number)
 
 
 def _value_line(rows: Sequence[str], number: int) -> int:
-    """Return the line of the value where a line of YAML names a variable, else the line itself."""
+    """Return the line of the value if a line of YAML names a variable, else the line itself."""
     named = _ENTRY.fullmatch(rows[number - 1].rstrip("\r"))
     return number + 1 if named is not None and number < len(rows) and _VALUE.match(rows[number]) else number
 
 
 def _read(path: str, number: int, word: str, rest: str, about: int, known: frozenset[str]) -> Suppression | Text:
-    """Return what a comment says, or what is wrong with it."""
+    """Return the suppression in a comment, or what is wrong with it."""
     if word not in _WORDS:
         return Message("unknown comment for envtune: {word}; use {words}", word=word or "-", words=enumerated(_WORDS))
     named = _IDS.match(rest)

@@ -1,6 +1,6 @@
-"""The types of types.py as JSON Schema (draft 2020-12), for editors and for programs that read what envtune writes.
+"""The types of types.py as JSON Schema (draft 2020-12), for editors and for programs that read envtune's output.
 
-The validator refuses more than JSON Schema can say: probe arguments against Python, references between files.
+The validator refuses more than JSON Schema can express: probe arguments against Python, references between files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The algebra of document forms: what catalogue files, snapshots, plans, reports and diagnoses are described with.
+"""The types of document forms, used to describe catalogue files, snapshots, plans, reports and diagnoses.
 
-A table in these types is read twice: `validate` judges documents by it, `json_schema` publishes it.
+A table in these types has two uses: `validate` checks documents against it, `json_schema` publishes it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Str(NamedTuple):
     form: str = ""  # what it looks like: an example, or a word for it
     choices: tuple[str, ...] = ()
     least: int = 0
-    name: Optional[Text] = None  # what such a text is called, where "a text" says too little
-    check: Optional[Callable[[str], bool]] = None  # what a pattern cannot say; may raise ValueError with the reason
-    keywords: Mapping[str, Any] = {}  # JSON Schema's words for `check`
+    name: Optional[Text] = None  # the name of such a text, if "a text" says too little
+    check: Optional[Callable[[str], bool]] = None  # what a pattern cannot express; may raise ValueError with the reason
+    keywords: Mapping[str, Any] = {}  # JSON Schema keywords for `check`
     numbers: bool = False  # a number is meant as text
 
 
@@ -42,7 +42,7 @@ class Number(NamedTuple):
 
 
 class Scalar(NamedTuple):
-    """A text, a whole number, true or false: what it looks like decides."""
+    """A text, a whole number, true or false, depending on its form."""
 
 
 class Const(NamedTuple):
@@ -52,11 +52,11 @@ class Const(NamedTuple):
 
 
 class Bytes(NamedTuple):
-    """Bytes, which only data in memory holds; JSON and YAML have no form for them."""
+    """Bytes, which exist only in memory; JSON and YAML have no form for them."""
 
 
 class Anything(NamedTuple):
-    """Whatever somebody else judges."""
+    """Any value, validated elsewhere."""
 
 
 class ListOf(NamedTuple):
@@ -76,7 +76,7 @@ class MapOf(NamedTuple):
 
 
 class AnyOf:
-    """One of several types, told apart by the kind of the value; `name` is what they are called together."""
+    """One of several types, distinguished by the kind of the value; `name` is their common name."""
 
     __slots__ = ("by_kind", "name", "options")
 
@@ -95,13 +95,13 @@ class Field(NamedTuple):
     type: Type
     doc: str = ""
     required: bool = False
-    missing: Optional[Text] = None  # what to say when it is required and not there
+    missing: Optional[Text] = None  # the message if it is required but missing
 
 
 class Record:
     """A mapping with known keys; the order of the fields is the order in which a file gives them.
 
-    `closed` refuses other keys, `key` is what a key is called then; `form` shows what the mapping looks like.
+    `closed` refuses other keys, `key` is the name for a key in that case; `form` shows what the mapping looks like.
     """
 
     __slots__ = ("by_name", "closed", "fields", "form", "key", "least", "most")
@@ -121,7 +121,7 @@ class Record:
 
 
 class Special(NamedTuple):
-    """A form with rules of its own: `judge(validator, value)` gives the data, `published()` the type to publish."""
+    """A form with special rules: `judge(validator, value)` returns the data, `published()` the type to publish."""
 
     judge: Callable[[Any, Any], Any]
     published: Callable[[], Type]
@@ -145,7 +145,7 @@ _CONST_KINDS: Mapping[type, str] = {str: "text", bool: "bool", int: "int"}
 
 
 def kinds_of(type_: Type) -> tuple[str, ...]:
-    """Return the kinds of value (values.py) that a type may take."""
+    """Return the kinds of value (values.py) that a type accepts."""
     if isinstance(type_, AnyOf):
         return tuple(type_.by_kind)
     if isinstance(type_, Const):
@@ -158,7 +158,7 @@ def kinds_of(type_: Type) -> tuple[str, ...]:
 
 
 def optional(type_: Type) -> AnyOf:
-    """Return the type that also takes null."""
+    """Return the type that also accepts null."""
     return AnyOf(*(type_.options if isinstance(type_, AnyOf) else (type_,)), Null())
 
 

@@ -1,6 +1,6 @@
-"""Judges a document against the types of types.py, whatever format it has, and gives it back as data.
+"""Validate a document against the types of types.py, in any format, and return it as data.
 
-The schema decides what a scalar is: where it says text, an unquoted `7.10` of a YAML file is the text `7.10`; where it
+The schema decides the type of a scalar: if it says text, an unquoted `7.10` in a YAML file is the text `7.10`; if it
 says number, it is 7.1.
 """
 
@@ -23,13 +23,13 @@ _SCALAR = Message("text, a whole number, true or false")
 
 
 class Validator:
-    """Judges values; `report(value, message)` is told what is wrong, and may raise."""
+    """Validates values; `report(value, message)` is called for each problem, and may raise."""
 
     def __init__(self, report: Callable[[Any, Text], None]) -> None:
         self.report = report
 
     def judge(self, value: Value, type_: types.Type) -> Any:
-        """Return the data of a value of this type; None, once reported, where it is not."""
+        """Return the data of a value of this type; None, after reporting it, if it is not."""
         return _JUDGES[type(type_)](self, value, type_)
 
     def wrong(self, value: Value, type_: types.Type) -> None:
@@ -48,7 +48,7 @@ class Validator:
         return False
 
     def empty(self, value: Value, name: Text) -> None:
-        """Report a value that says nothing; `name` is what it should be."""
+        """Report an empty value; `name` is what it should be."""
         self.report(value, Message("empty; write {name}, or remove the key", name=name))
 
     def unknown_word(self, value: Value, what: Text, known: Iterable[str], *, names_all: bool = False) -> None:
@@ -70,7 +70,7 @@ class Validator:
 
 
 def name_of(type_: types.Type) -> Text:
-    """Return what a value of this type is called in a message."""
+    """Return the name for a value of this type in messages."""
     return _NAMES[type(type_)](type_)
 
 
@@ -134,7 +134,7 @@ def _holds(validator: Validator, value: Value, text: str, type_: types.Str) -> b
 
 
 def regular_expression(text: str) -> bool:
-    """Return True for a regular expression of Python; ValueError says why it is none."""
+    """Return True for a regular expression of Python; otherwise ValueError says why not."""
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
@@ -217,7 +217,7 @@ def _map(validator: Validator, value: Value, type_: types.MapOf) -> Any:
 
 
 def _map_of_data(validator: Validator, value: Data, type_: types.MapOf) -> dict[Any, Any]:
-    """Do the same for plain data, which may be much: what is a text and may be any is taken as it is."""
+    """Do the same for plain data, which may be large: a text without restrictions is accepted directly."""
     free = type_.value.by_kind.get("text") if isinstance(type_.value, types.AnyOf) else type_.value
     found = {}
     for key, content in value.content.items():
@@ -231,7 +231,7 @@ def _map_of_data(validator: Validator, value: Data, type_: types.MapOf) -> dict[
 
 
 def _is_fine(content: object, type_: Optional[types.Type]) -> bool:
-    """Return whether there is nothing more to judge: a text of ASCII, of a type without a form."""
+    """Return whether there is nothing more to check: an ASCII text of a type without a form."""
     if type(content) is not str or not isinstance(type_, types.Str) or not content.isascii():
         return False
     if type_.pattern or type_.form or type_.choices or type_.least:

@@ -1,4 +1,4 @@
-"""What a document is made of, as the validator sees it; and plain data (parsed JSON) seen that way."""
+"""The parts of a document as seen by the validator; and an adapter for plain data (parsed JSON)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Value(Protocol):
 
     @property
     def kind(self) -> str:
-        """One of KINDS; of a scalar whose type the format leaves open, what it looks like."""
+        """One of KINDS; for a scalar whose type the format leaves open, what it looks like."""
 
     @property
     def text(self) -> Optional[str]:
-        """A scalar as text, where it may be one."""
+        """A scalar as text, if it may be one."""
 
     def plain(self) -> Any:
-        """Return the value as data; scalars are what they look like."""
+        """Return the value as data; scalars get the type they look like."""
 
     def members(self) -> Iterable[tuple[Value, Value]]:
         """Return the keys and values of a mapping."""
@@ -42,14 +42,14 @@ class Value(Protocol):
         """Return the items of a list."""
 
     def at(self, name: str) -> Value:
-        """Return the place of a key of a mapping that is not there."""
+        """Return the place for a missing key of a mapping."""
 
     def mismatch(self, wanted: Text) -> Text:
-        """Return what to say when this value is not what is wanted there."""
+        """Return the message if this value is not what is expected there."""
 
 
 def one_line(text: str) -> str:
-    """Return a word of a document as a message quotes it: what rules a terminal, line ends too, is escaped."""
+    """Return a word of a document for quoting in a message: control characters, including newlines, are escaped."""
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
@@ -69,7 +69,7 @@ class Data:
 
     @property
     def path(self) -> str:
-        """Return the way to this value from the top of the document, as a person would write it."""
+        """Return the path to this value from the top of the document, as a person would write it."""
         if self.above is None:
             return one_line(str(self.name))
         above = "" if self.above.above is None else self.above.path
@@ -97,11 +97,11 @@ class Data:
             yield Data(item, self, number)
 
     def at(self, name: str) -> Data:
-        """Return the place of a key that is not there."""
+        """Return the place for a missing key."""
         return Data(None, self, name)
 
     def mismatch(self, wanted: Text) -> Text:
-        """Return what is expected, and the value that is there instead."""
+        """Return what is expected, and the actual value."""
         return Message("expected {wanted}, not {shown}", wanted=wanted, shown=self._shown())
 
     def _shown(self) -> Union[str, Text]:

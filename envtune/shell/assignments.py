@@ -1,4 +1,4 @@
-"""How `A=b`, `A+=b` and the arguments of `export` and its like become values."""
+"""How `A=b`, `A+=b` and the arguments of `export` and the like become values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")  # brace expansion, which makes several wo
 
 
 class UnknownAssignment(str):
-    """`A=` followed by a value that is unknown, as a field of `export` and its like."""
+    """`A=` followed by an unknown value, as a field of `export` and the like."""
 
     reason: Text
 
@@ -39,7 +39,7 @@ class UnknownAssignment(str):
 
 
 class UnknownPath(str):
-    """A path as it is written, of which a part is unknown, as the field of `source`."""
+    """A path as written with an unknown part, as the field of `source`."""
 
     reason: Text
 
@@ -59,7 +59,7 @@ def split_assignments(words: Sequence[Token]) -> tuple[Sequence[Token], Sequence
 
 
 def command_fields(words: Sequence[Token], shell: Shell) -> list[Value]:
-    """Return the fields of a command line; what `export` and its like assign is not split."""
+    """Return the fields of a command line; what `export` and the like assign is not split."""
     fields: list[Value] = []
     for token in words:
         if fields and fields[0] in DECLARING and ASSIGNMENT.match(token.text):
@@ -94,7 +94,7 @@ def _has_braces(raw: str) -> bool:
 
 
 def assign(raw: str, state: State, shell: Shell) -> Optional[str]:
-    """Execute `A=b`, `A+=b`, `A=(...)` or `A[0]=b`; return the name, None where the word is no assignment."""
+    """Execute `A=b`, `A+=b`, `A=(...)` or `A[0]=b`; return the name, None if the word is not an assignment."""
     assignment = ASSIGNMENT.match(raw)
     if assignment is None:
         return None

@@ -1,7 +1,7 @@
-"""What following one script may cost: commands, characters looked at, bytes of values made; one object counts all.
+"""The budget for following one script: commands, characters read, bytes of values created; one object counts all.
 
-Lexing is linear in the text; every step that looks at text again, makes a value or reads the machine says so here
-before it does it. A script that needs more is unknown as a whole: what it would do after that point may set anything.
+Lexing is linear in the text; every step that reads text again, creates a value or reads the machine is accounted here
+first. A script that needs more is unknown as a whole: what it would do after that point may set anything.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from envtune.messages import Message, Text
 from envtune.shell.lexer import ShellSyntaxError
 
 MAX_COMMANDS = 20_000  # executed, loops and sourced files included
-MAX_WORK = 3_000_000  # characters looked at, list entries copied; a microsecond each at worst
-MAX_BYTES = 32 << 20  # of values and fields made, those thrown away included
+MAX_WORK = 3_000_000  # characters read, list entries copied; a microsecond each at worst
+MAX_BYTES = 32 << 20  # of values and fields created, including discarded ones
 MAX_VALUE = 131_072  # bytes of one variable that Linux passes to a program (MAX_ARG_STRLEN)
-PER_READ = 100  # work for one question to the machine, besides the length of its path
-PER_FIELD = 64  # bytes of a string besides its characters
+PER_READ = 100  # work for one query of the machine, in addition to the length of its path
+PER_FIELD = 64  # bytes of a string in addition to its characters
 
 
 class BudgetExceeded(ShellSyntaxError):
-    """The script asks for more than is spent on one; `place` is the file:line at which it was left."""
+    """The script exceeds the budget; `place` is the file:line at which following it stopped."""
 
     place = ""
 
@@ -39,13 +39,13 @@ class Budget:
             raise BudgetExceeded(Message("the script has too many steps to analyse"))
 
     def look(self, characters: int) -> None:
-        """Count characters that are looked at; raises BudgetExceeded."""
+        """Count characters that are read; raises BudgetExceeded."""
         self.work -= characters
         if self.work < 0:
             raise BudgetExceeded(Message("the script is too complex to analyse"))
 
     def make(self, characters: int, fields: int = 1) -> None:
-        """Count values that are made, by the characters they have together; raises BudgetExceeded."""
+        """Count values that are created, by their total number of characters; raises BudgetExceeded."""
         self.bytes -= characters + PER_FIELD * fields
         if self.bytes < 0:
             raise BudgetExceeded(Message("the script creates values that are too large to analyse"))

@@ -26,7 +26,7 @@ _SET_BY_CONDA = (
     "CONDA_SHLVL",
     "VIRTUAL_ENV",
 )
-# Their set_env.sh export these and nothing else (cann-toolkit 8.0 to 8.3; nnal 8.0: also variables with its prefixes)
+# Their set_env.sh exports these and nothing else (cann-toolkit 8.0 to 8.3; nnal 8.0: also variables with its prefixes)
 _SET_ENV = re.compile(r"/(?:ascend-toolkit|nnae|nnrt|cann(?:-[^/]*)?|nnal|latest|atb|asdsip)/(?:[^/]+/)*set_env\.sh$")
 _SET_ENV_OF_VARIABLE = re.compile(r"\$\{?(?:ASCEND|CANN)\w*[^/]*(?:/[^/]+)*/set_env\.sh")
 _SET_BY_CANN = (
@@ -151,7 +151,7 @@ def _source(interpreter: Interpreter, arguments: Sequence[Value], state: State) 
 
 
 def _source_unknown(interpreter: Interpreter, path: Text | UnknownPath, state: State) -> Status:
-    """Execute a file that is not known: only that of CANN and nnal is known to set a few variables."""
+    """Execute an unknown file: only those of CANN and nnal are known to set just a few variables."""
     reason = path if isinstance(path, Text) else path.reason
     if isinstance(path, UnknownPath) and (_SET_ENV.search(path) or _SET_ENV_OF_VARIABLE.fullmatch(path)):
         return _set_env(interpreter, reason, state)
@@ -160,7 +160,7 @@ def _source_unknown(interpreter: Interpreter, path: Text | UnknownPath, state: S
 
 
 def _source_unread(interpreter: Interpreter, file: str, error: HostError, state: State) -> Status:
-    """Execute a file that cannot be read: it may set anything, but for what is known to set only a few variables."""
+    """Execute a file that cannot be read: it may set anything, unless it is known to set only a few variables."""
     if isinstance(error, Elsewhere) and _SET_ENV.search(file):
         return _set_env(interpreter, host_error_text(error), state)
     interpreter.invalidate(state, _unreadable(file, error, interpreter.place))
@@ -199,7 +199,7 @@ def _cd(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> S
     directory = None if isinstance(target, Text) or target in ("-", "") else state.absolute(target)
     try:
         is_directory = directory is not None and interpreter.machine.stat(directory).kind == "dir"
-    except Missing:  # the working directory stays, unless the script has made the directory itself
+    except Missing:  # the working directory stays, unless the script has created the directory itself
         state.cwd = None
         return None
     except HostError:

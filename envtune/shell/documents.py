@@ -1,7 +1,7 @@
-"""Expand the here-documents that a script hands to a shell, as the shell that runs the script does.
+"""Expand the here-documents that a script passes to a shell, like the shell that runs the script.
 
-In a document whose delimiter is not quoted, parameters and commands are expanded, and a backslash keeps `$`, a backtick
-or a backslash as it is; quotes are characters like any other. Source: Bash Reference Manual, Here Documents.
+In a document whose delimiter is not quoted, parameters and commands are expanded, and a backslash escapes `$`, a
+backtick or a backslash; quotes are ordinary characters. Source: Bash Reference Manual, Here Documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PARAMETER = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
 
 
 class Content(NamedTuple):
-    """The text of a document, and the values it refers to by names of our own: unknown ones, and those of lines."""
+    """The text of a document, and the values it refers to by internal names: unknown ones, and those of lines."""
 
     text: str
     values: dict[str, Value]

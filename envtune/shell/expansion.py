@@ -31,14 +31,14 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 
 def unknown(raw: str, place: str) -> Text:
-    """Return why something that only the running job has is unknown; `place` is the file:line that uses it."""
+    """Return why something that exists only in the running job is unknown; `place` is the file:line that uses it."""
     word = raw if len(raw) <= 60 else raw[:60] + "..."
     return Message("{word} is unknown until the job runs ({place})", word=word, place=place)
 
 
 @dataclass(frozen=True)
 class Shell:
-    """What expansion asks the running script for. Every answer may be a Text: unknown, and why."""
+    """What expansion needs from the running script. Every result may be a Text: unknown, and why."""
 
     lookup: Callable[[str], Optional[Value]]  # None: not set
     assign: Callable[[str, Value], None]
@@ -57,7 +57,7 @@ class Shell:
 class _Part:
     text: Value
     quoted: bool  # not split into fields
-    literal: bool = True  # written as it is, not the outcome of an expansion
+    literal: bool = True  # written literally, not the result of an expansion
 
 
 def value_of(raw: str, shell: Shell) -> Value:
@@ -96,7 +96,7 @@ def fields_of(raw: str, shell: Shell) -> list[Value]:
 
 
 def _split(text: str, fields: list[list[Value]], shell: Shell) -> None:
-    """Add the outcome of an unquoted expansion to the fields; blanks in it begin new ones."""
+    """Add the result of an unquoted expansion to the fields; blanks in it begin new ones."""
     if not any(blank in text for blank in _BLANKS):
         if text:
             fields[-1].append(text)
@@ -111,9 +111,9 @@ def _split(text: str, fields: list[list[Value]], shell: Shell) -> None:
 
 
 def joined(parts: Iterable[Value], shell: Shell) -> Value:
-    """Return the parts as one string; unknown where one of them is, and where no program could be given it.
+    """Return the parts as one string; unknown if one of them is, or if it is too long for any program.
 
-    All parts are asked for, since expanding them may assign.
+    All parts are evaluated, since expanding them may assign.
     """
     texts: list[str] = []
     length, reason = 0, None
@@ -173,7 +173,7 @@ def _with_homes(text: str, shell: Shell) -> Value:
 
 
 def _replace(text: str, old: str, new: str, shell: Shell, count: int = -1) -> Value:
-    """Return the text with `old` replaced, `count` times or always; unknown where it would become too long."""
+    """Return the text with `old` replaced, `count` times or always; unknown if it would become too long."""
     shell.budget.look(len(text) + len(old))
     found = text.count(old) if count < 0 else 1
     if len(text) + found * (len(new) - len(old)) > MAX_VALUE:
@@ -250,7 +250,7 @@ def _ansi(piece: str, shell: Shell) -> Value:
 
 
 def parameter(name: str, shell: Shell) -> Value:
-    """Return the value of `$name`; empty when it is not set."""
+    """Return the value of `$name`; empty if it is not set."""
     value = _parameter(name, shell)
     return "" if value is None else value
 
@@ -290,7 +290,7 @@ def _arithmetic(piece: str, shell: Shell) -> Value:
 
 
 def _number(word: str, piece: str, shell: Shell) -> Union[int, Text]:
-    """Return the number that a digit string or a variable in `$((...))` stands for."""
+    """Return the number for a digit string or a variable in `$((...))`."""
     name = _NAME.fullmatch(word.lstrip("$"))
     value: Value = word if name is None else shell.lookup(name.group()) or "0"
     if isinstance(value, Text):
@@ -361,7 +361,7 @@ def _cut(operator: str, value: str, word: str, piece: str, shell: Shell) -> Valu
 
 
 def _replaced(operator: str, value: str, word: str, piece: str, shell: Shell) -> Value:
-    """Expand `${A/old/new}` and `${A//old/new}` where `old` is no pattern."""
+    """Expand `${A/old/new}` and `${A//old/new}` if `old` is not a pattern."""
     old, _, new = word.partition("/")
     text, replacement = _word(old, shell), _word(new, shell)
     if isinstance(text, Text) or isinstance(replacement, Text) or not text or re.search(r"[*?\[\\#%]", text):
@@ -399,7 +399,7 @@ def is_array(raw: str) -> bool:
 
 
 def unquoted(raw: str) -> str:
-    """Return what of a word is neither quoted nor an expansion."""
+    """Return the parts of a word that are neither quoted nor expansions."""
     pieces, at = [], 0
     while at < len(raw):
         plain = _PLAIN.match(raw, at)

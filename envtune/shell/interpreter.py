@@ -1,7 +1,7 @@
 """Execute a shell script abstractly: which variables it has set when it starts the job. Nothing is run.
 
-A branch whose condition is unknown is executed both ways, and what the two ways differ in is unknown afterwards. A loop
-over known words is executed word by word, any other until nothing changes. Subshells and pipelines change nothing
+A branch with an unknown condition is executed both ways, and what differs between them is unknown afterwards. A loop
+over known words is executed word by word, any other loop until nothing changes. Subshells and pipelines change nothing
 outside.
 """
 
@@ -39,7 +39,7 @@ from envtune.shell.state import Launches, LeftOpen, State, Variable, merge, same
 
 MAX_NESTING = 12  # scripts sourced by scripts, and functions that call functions
 MAX_UNROLLED = 16  # words of a for loop executed one by one
-MAX_ROUNDS = 4  # of any other loop, if its outcome does not settle before
+MAX_ROUNDS = 4  # of any other loop, unless its result settles earlier
 Status = Optional[bool]  # whether a command succeeds; None: unknown
 Builtin = Callable[["Interpreter", Sequence[Value], State], Status]
 Starter = Callable[["Interpreter", Sequence[Value], State], None]
@@ -55,22 +55,22 @@ _SET_BY_BASH = frozenset(
 
 @dataclass
 class Frame:
-    """A script or function that is being executed. `path` is the file that holds its lines."""
+    """A script or function that is being executed. `path` is the file that contains its lines."""
 
     path: str
     script: str  # $0
     returns: list[State] = field(default_factory=list)
-    locals: dict[str, Variable] = field(default_factory=dict)  # what they are outside
+    locals: dict[str, Variable] = field(default_factory=dict)  # their values outside
     is_function: bool = False
-    offset: int = 0  # added to the lines of its text: of a here-document, which begins further down in the file
-    is_line: bool = False  # it executes a text of one line, `eval` and the like: that line is where everything is
+    offset: int = 0  # added to the line numbers of its text: for a here-document, which begins further down in the file
+    is_line: bool = False  # it executes a one-line text, `eval` and the like: everything is on that line
 
 
 @dataclass
 class Interpreter:
     """One script executed against one machine.
 
-    The commands are given to it: `builtins` by name, `start_program` for everything else.
+    The commands are passed in: `builtins` by name, `start_program` for everything else.
     """
 
     machine: CountedMachine
@@ -96,7 +96,7 @@ class Interpreter:
         return f"{self.frame.path}:{self.line}"
 
     def shell(self, state: State) -> Shell:
-        """Return what expansion asks in this state."""
+        """Return the interface for expansion in this state."""
 
         def lookup(name: str) -> Optional[Value]:
             if name == "BASH_SOURCE":
@@ -119,9 +119,9 @@ class Interpreter:
     # ------------------------------------------------------------------ text and bodies
 
     def execute(self, text: str, state: State) -> None:
-        """Execute a script's text; after a line that cannot be parsed nothing is known any more.
+        """Execute a script's text; after a line that cannot be parsed nothing is known.
 
-        Raises BudgetExceeded, with the place at which the script was left.
+        Raises BudgetExceeded, with the place at which execution stopped.
         """
         self.budget.look(len(text))
         try:
@@ -135,7 +135,7 @@ class Interpreter:
             raise
         except ShellSyntaxError as error:
             place, reason = self._place_of(error), error.reason
-            if "\r\n" in text:  # for a shell the carriage return belongs to the word: `fi` is not `fi` then
+            if "\r\n" in text:  # for a shell the carriage return is part of the word: then `fi` is not `fi`
                 reason = Message("{reason} (the file has Windows line endings)", reason=reason)
             self.invalidate(state, Message("{place} cannot be analysed: {reason}", place=place, reason=reason))
         except RecursionError:
@@ -145,7 +145,7 @@ class Interpreter:
         return self.place if self.frame.is_line else f"{self.frame.path}:{error.line + self.frame.offset}"
 
     def execute_line(self, text: str, state: State) -> None:
-        """Execute what the current line hands to `eval` or `bash -c`; raises BudgetExceeded."""
+        """Execute what the current line passes to `eval` or `bash -c`; raises BudgetExceeded."""
         frame, before = self.frame, self.frame.is_line
         frame.is_line = True
         try:
@@ -270,7 +270,7 @@ class Interpreter:
         return prefixed
 
     def _output_of(self, text: str, state: State) -> Value:
-        """Return what `$(...)` prints, where that depends on nothing unknown: the script's own directory."""
+        """Return what `$(...)` prints if that depends on nothing unknown: the script's own directory."""
         self.budget.look(len(text))
         inside, printed, nothing = state.copy(), list[Value](), unknown(f"$({text})", self.place)
         try:
@@ -290,7 +290,7 @@ class Interpreter:
         return output.rstrip("\n") if isinstance(output, str) else output
 
     def _printed(self, fields: Sequence[Value], state: State) -> Optional[Value]:
-        """Return the output of one command that is known without running it; None for every other."""
+        """Return the output of a command if it is known without running it, else None."""
         for value in fields:
             if isinstance(value, Text):
                 return value
@@ -385,7 +385,7 @@ class Interpreter:
         return None
 
     def _loop_words(self, loop: Loop, state: State) -> Optional[list[Value]]:
-        """Return the words of a for loop that can be executed one by one; None for every other loop."""
+        """Return the words of a for loop that can be executed one by one; None for other loops."""
         if loop.leaves:
             return None
         words: list[Value] = []
@@ -442,7 +442,7 @@ class Interpreter:
         return None
 
     def start_script(self, path: str, text: str, arguments: Sequence[Value], state: State) -> None:
-        """Execute a script in a shell of its own: it gets what is exported and gives nothing back."""
+        """Execute a script in a separate shell: it gets what is exported and returns nothing."""
         if len(self.frames) > MAX_NESTING:
             return
         self.budget.look(len(state.variables))
@@ -480,7 +480,7 @@ def _with_input(commands: Sequence[Command]) -> Iterator[Command]:
 
 
 def _in_order(body: Sequence[AndOr]) -> Iterator[Optional[Pipeline]]:
-    """Yield the commands of a substitution that run one after the other; None for whatever else it does."""
+    """Yield the commands of a substitution that run one after the other; None for anything else."""
     for statement in body:
         if statement.background or any(operator == "||" for operator, _ in statement.others):
             yield None

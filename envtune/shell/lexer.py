@@ -1,4 +1,4 @@
-"""Split the text of a shell script into tokens, quotes and substitutions kept as they are written.
+"""Split the text of a shell script into tokens, keeping quotes and substitutions as written.
 
 Every error raises `ShellSyntaxError`; the tokens before it can still be used, as a shell runs a script up to its
 syntax error.
@@ -15,7 +15,7 @@ from envtune.ranges import decimal
 
 MAX_DEPTH = 60  # nesting of quotes, substitutions and blocks; real scripts stay below ten
 REDIRECTIONS = frozenset(("<", ">", ">>", "<<", "<<-", "<<<", "<>", ">|", ">&", "<&", "&>", "&>>"))
-_PLAIN = re.compile(r"[^ \t\n|&;()<>'\"\\$`]+")  # a carriage return is a character like any other
+_PLAIN = re.compile(r"[^ \t\n|&;()<>'\"\\$`]+")  # a carriage return is an ordinary character
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 _OPERATOR = re.compile(r";;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|>>|>\||>&|<&|[|&;()<>]")
 _INSIDE = re.compile(r"[^'\"\\$`(){}]+")
@@ -41,8 +41,8 @@ class Document:
     def __init__(self, word: str, tabs: bool) -> None:
         self.delimiter = re.sub(r"['\"\\]", "", word)
         self.quoted = self.delimiter != word  # nothing in it is expanded
-        self.tabs = tabs  # those at the beginning of its lines are removed
-        self.line = 0  # the first of the text
+        self.tabs = tabs  # tabs at the beginning of its lines are removed
+        self.line = 0  # the first line of the text
         self.text: Optional[str] = None
 
 
@@ -77,7 +77,7 @@ class _Scanner:
         self._documents: list[Document] = []  # here-documents announced on this line
 
     def line_at(self, at: int) -> int:
-        """Return the line of an offset; going forward costs the text in between."""
+        """Return the line of an offset; moving forward costs the text in between."""
         if at < self._counted:
             return self._line - self._text.count("\n", at, self._counted)
         self._line += self._text.count("\n", self._counted, at)
@@ -145,7 +145,7 @@ class _Scanner:
 
 
 class _Closing:
-    """Where the parentheses close that are looked at ahead, to tell `((1+2))` from `((a); b)`: each is found once."""
+    """Lookahead for closing parentheses, to distinguish `((1+2))` from `((a); b)`: each is found once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -240,7 +240,7 @@ def _end_of_double(text: str, start: int, depth: int) -> int:
 
 
 def end_of_parens(text: str, start: int, depth: int = 0, ends: Optional[dict[int, int]] = None) -> int:
-    """Return the offset after the `)` that closes the `(` at `start`; `ends` takes it for every `(` in between."""
+    """Return the offset after the `)` that closes the `(` at `start`; `ends` records it for every `(` in between."""
     at, opened = start, list[int]()
     while at < len(text):
         plain = _INSIDE.match(text, at)

@@ -1,4 +1,4 @@
-"""What reading a script asks of the machine it would run on."""
+"""What reading a script needs from the machine it would run on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_PATH = 4095  # bytes of a path that Linux follows (PATH_MAX)
 
 
 def script_text(path: str, data: bytes) -> str:
-    """Return a script as a shell reads it, byte by byte: what is no UTF-8 (GBK) is kept as os.fsdecode keeps it.
+    """Return a script as a shell reads it, byte by byte: bytes that are not UTF-8 (GBK) are kept as in os.fsdecode.
 
     Raises Unreadable for NUL: UTF-16, or a program.
     """
@@ -22,7 +22,7 @@ def script_text(path: str, data: bytes) -> str:
 
 
 class Machine(Protocol):
-    """A machine whose files can be read. Every method raises `HostError`s only."""
+    """A machine whose files can be read. Methods raise only `HostError`s."""
 
     uname: Mapping[str, str]  # `machine` is what `uname -m` prints
 
@@ -30,14 +30,14 @@ class Machine(Protocol):
         """Return the content of a file."""
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """Return what kind of thing is at `path`."""
+        """Return the status of `path`."""
 
     def readlink(self, path: str) -> str:
-        """Return the text of a symbolic link."""
+        """Return the target of a symbolic link."""
 
 
 class CountedMachine:
-    """A machine on which every question is taken from a budget; what is longer than a path can be is not there."""
+    """A machine on which every query is charged to a budget; overlong paths do not exist."""
 
     def __init__(self, machine: Machine, budget: Budget) -> None:
         self._machine, self._budget, self.uname = machine, budget, machine.uname
@@ -51,11 +51,11 @@ class CountedMachine:
         return self._machine.read_bytes(self._counted(path))
 
     def stat(self, path: str, follow: bool = True) -> FileStat:
-        """Return what kind of thing is at `path`."""
+        """Return the status of `path`."""
         return self._machine.stat(self._counted(path), follow)
 
     def readlink(self, path: str) -> str:
-        """Return the text of a symbolic link."""
+        """Return the target of a symbolic link."""
         return self._machine.readlink(self._counted(path))
 
     def _counted(self, path: str) -> str:

@@ -8,7 +8,7 @@ from envtune.shell.lexer import Token
 
 
 class Simple(NamedTuple):
-    """Assignments and words, redirections left out but for the here-document or here-string that it reads."""
+    """Assignments and words, without redirections except for the here-document or here-string that it reads."""
 
     words: tuple[Token, ...]
     line: int

@@ -32,7 +32,7 @@ _CLOSERS = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
 
 
 def statements(text: str) -> Iterator[AndOr]:
-    """Yield the top-level statements one after the other; raises ShellSyntaxError where the text cannot be parsed."""
+    """Yield the top-level statements one after the other; raises ShellSyntaxError if the text cannot be parsed."""
     parser = _Parser(tokenize(text))
     parser.skip_separators()
     while not parser.at_end():
@@ -61,7 +61,7 @@ def _up_to_documents(parser: _Parser, statement: AndOr) -> Iterator[AndOr]:
 def statement_lines(text: str) -> list[int]:
     """Return the lines before which a line can be inserted: those on which a top-level statement begins.
 
-    Raises ShellSyntaxError where the text cannot be parsed.
+    Raises ShellSyntaxError if the text cannot be parsed.
     """
     parser = _Parser(tokenize(text))
     lines: list[int] = []
@@ -80,7 +80,7 @@ class _Parser:
         self._previous: Optional[Token] = None
         self._next = next(tokens)
         self._depth = 0
-        self._left = MAX_TOKENS  # tokens that the present statement may still have
+        self._left = MAX_TOKENS  # tokens that the current statement may still have
         self._document: Optional[Document] = None  # the last one
         self._leaving = 0  # how often `break` and `continue` were seen
 
@@ -88,7 +88,7 @@ class _Parser:
         token = self._next
         if token.kind != "end":
             self._previous, self._next = token, next(self._tokens)
-            self._left -= token.kind != "nl"  # of which nothing is kept
+            self._left -= token.kind != "nl"  # which are not kept
             if self._left < 0:
                 raise BudgetExceeded(Message("the script is too large to analyse"), token.line)
         return token
@@ -109,7 +109,7 @@ class _Parser:
         return self._take()
 
     def at_end(self) -> bool:
-        """Return whether everything was read; raises ShellSyntaxError when the tokens end before the text does."""
+        """Return whether everything was read; raises ShellSyntaxError if the tokens end before the text does."""
         if self._next.kind == "end" and self._next.problem is not None:
             raise self._unexpected()
         return self._next.kind == "end"
@@ -128,7 +128,7 @@ class _Parser:
         return self._previous is None or self._previous.kind == "nl"
 
     def skip_separators(self) -> None:
-        """Skip line ends and `;`."""
+        """Skip newlines and `;`."""
         while self._next.kind == "nl" or self._is(";"):
             self._take()
 
@@ -137,7 +137,7 @@ class _Parser:
             self._take()
 
     def separator(self) -> None:
-        """Take what must follow a statement: `;`, `&` (taken already), a line end or the end."""
+        """Take what must follow a statement: `;`, `&` (already consumed), a newline or the end."""
         previous = self._previous
         if self._next.kind not in ("nl", "end") and not self._is(";") and not (previous and previous.text == "&"):
             raise self._unexpected()
@@ -169,7 +169,7 @@ class _Parser:
         return Pipeline(tuple(commands), negated)
 
     def _body(self, *closers: str) -> Body:
-        """Parse statements up to one of the closing words, which is not taken."""
+        """Parse statements up to one of the closing words, which is not consumed."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ShellSyntaxError(self._next.line, Message("nested too deeply"))
@@ -297,7 +297,7 @@ class _Parser:
     def _loop(
         self, name: str, words: Optional[tuple[Token, ...]], condition: Body, line: int, until: bool = False
     ) -> Loop:
-        """Parse the body of a loop whose head is given."""
+        """Parse the body of a loop with a given header."""
         leaving = self._leaving
         body = self._loop_body()
         return Loop(name, words, condition, body, line, self._leaving > leaving, until)

@@ -1,4 +1,4 @@
-"""Match the patterns of a shell (`*`, `?`, `[a-z]`) in one pass over the text, whatever the pattern is.
+"""Match shell patterns (`*`, `?`, `[a-z]`) in one pass over the text, for any pattern.
 
 All ways to match are followed at once: bit n of a number says that the first n positions of the pattern are matched.
 """
@@ -28,7 +28,7 @@ class Pattern(NamedTuple):
         return Pattern(self.positions[::-1], stars)
 
     def ends(self, text: str) -> Iterator[int]:
-        """Yield every length at which a beginning of `text` matches, the shortest first."""
+        """Yield the length of every matching prefix of `text`, the shortest first."""
         goal, state, masks = 1 << len(self.positions), 1, dict[str, int]()
         if state & goal:
             yield 0
@@ -48,7 +48,7 @@ class Pattern(NamedTuple):
 
 
 def parse_pattern(text: str) -> Optional[Pattern]:
-    """Return the pattern; None for what is not understood (character classes, extended patterns, backslashes)."""
+    """Return the pattern; None for what is not supported (character classes, extended patterns, backslashes)."""
     if len(text) > 8 * MAX_POSITIONS or _EXTENDED.search(text) or _CLASS.search(text):
         return None
     positions: list[Callable[[str], bool]] = []

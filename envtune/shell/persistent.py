@@ -1,4 +1,4 @@
-"""A mapping whose copies share what neither has changed, so that a copy costs the same whatever the mapping holds."""
+"""A mapping whose copies share what neither has changed, so that the cost of a copy does not depend on its size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _BUCKETS = 128  # a power of two
 
 
 class PersistentMap(Generic[V]):
-    """Names and values in buckets; a bucket is copied when it is first written after it was shared.
+    """Names and values in buckets; a shared bucket is copied on first write.
 
-    In no particular order: what is shown is sorted by whoever shows it.
+    In no particular order: callers sort for display.
     """
 
     __slots__ = ("_buckets", "_own")
@@ -28,7 +28,7 @@ class PersistentMap(Generic[V]):
         return other
 
     def get(self, name: str) -> Optional[V]:
-        """Return the value, None where there is none."""
+        """Return the value, None if there is none."""
         return self._buckets[hash(name) & _BUCKETS - 1].get(name)
 
     def __contains__(self, name: str) -> bool:
@@ -41,7 +41,7 @@ class PersistentMap(Generic[V]):
         self._owned(name)[name] = value
 
     def discard(self, name: str) -> None:
-        """Remove the name, if it is there."""
+        """Remove the name, if present."""
         if name in self:
             del self._owned(name)[name]
 
@@ -58,7 +58,7 @@ class PersistentMap(Generic[V]):
             yield from bucket.items()
 
     def changed(self, other: PersistentMap[V]) -> list[str]:
-        """Return the names whose values are not the same object in both; costs what was changed in either."""
+        """Return the names whose values are not the same object in both; costs only what was changed in either."""
         names: list[str] = []
         for one, two in zip(self._buckets, other._buckets):
             if one is not two:

@@ -15,12 +15,12 @@ from envtune.shell.state import Launch, Launches, State
 
 
 class ScriptResult(NamedTuple):
-    """What the job gets, and the files that the script leads to, in the order in which they are read."""
+    """What the job gets, and the files that the script reads, in order."""
 
     launch: Launch
     files: tuple[str, ...]
     readonly: Mapping[str, str] = {}  # variable -> where the script makes it so
-    sourced: frozenset[str] = frozenset()  # of `files` those that are executed in the script's own shell
+    sourced: frozenset[str] = frozenset()  # those of `files` that are executed in the script's own shell
 
 
 def execute_script(
@@ -35,9 +35,9 @@ def execute_script(
 ) -> ScriptResult:
     """Return what all lines that start the job give it; without such a line, what the script has exported at its end.
 
-    `text` is the script at `path`; `state` is what it starts with, and is changed. What following it costs is taken
-    from `budget`; where that does not suffice, everything is unknown: the rest of the script may set it. `launches`
-    takes the lines that start the job; with a `line`, the whole text stands in that line of the file.
+    `text` is the script at `path`; `state` is what it starts with, and is modified. The cost of following it is charged
+    to `budget`; if that is not enough, everything is unknown: the rest of the script may set it. `launches` receives
+    the lines that start the job; with `line`, the whole text is in that line of the file.
     """
     counted = CountedMachine(machine, budget)
     follow = partial(real_path, counted)

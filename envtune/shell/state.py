@@ -24,9 +24,9 @@ _NONE = Variable(None)
 
 
 class LeftOpen(Message):
-    """Why a variable that a script does not mention is unknown, where only what the script itself sets is of interest.
+    """Why a variable that a script does not mention is unknown, if only what the script itself sets matters.
 
-    As a state's `unknown_by_default`, what a script makes of such a variable is unknown until the job runs.
+    As a state's `unknown_by_default`, values derived from such a variable are unknown until the job runs.
     """
 
     __slots__ = ()
@@ -37,13 +37,13 @@ class State:
     """The variables, functions and arguments of a shell."""
 
     variables: PersistentMap[Variable] = field(default_factory=PersistentMap)
-    unknown_by_default: Optional[Text] = None  # why a variable that is not in `variables` may be set all the same
+    unknown_by_default: Optional[Text] = None  # why a variable that is not in `variables` may still be set
     functions: PersistentMap[Any] = field(default_factory=PersistentMap)
     arguments: Optional[Sequence[Value]] = None
     cwd: Optional[str] = None  # None: unknown
     allexport: bool = False
     alive: bool = True  # False after exit, exec or return
-    readonly: PersistentMap[str] = field(default_factory=PersistentMap)  # variable -> where it was made so
+    readonly: PersistentMap[str] = field(default_factory=PersistentMap)  # variable -> where it was made readonly
 
     @classmethod
     def started(
@@ -62,7 +62,7 @@ class State:
         )
 
     def child(self) -> State:
-        """Return the state of a script that is started from here: it gets what is exported, and where that was set."""
+        """Return the state of a script that is started from here: what is exported, and where that was set."""
         state = State(unknown_by_default=self.unknown_by_default, cwd=self.cwd)
         state.variables = self.variables.copy()
         for name, variable in self.variables.items():
@@ -71,11 +71,11 @@ class State:
         return state
 
     def assign_from(self, other: State) -> None:
-        """Take over everything of `other`."""
+        """Copy everything from `other`."""
         self.__dict__.update(other.__dict__)
 
     def variable(self, name: str) -> Variable:
-        """Return the variable, also where it is not set."""
+        """Return the variable, even if it is not set."""
         return self.variables.get(name) or _NONE
 
     def is_set(self, name: str) -> bool:
@@ -83,18 +83,18 @@ class State:
         return self.variable(name).value is not None
 
     def lookup(self, name: str) -> Optional[Value]:
-        """Return the value; None when the variable is not set."""
+        """Return the value; None if the variable is not set."""
         value = self.variable(name).value
         return self.unknown_by_default if value is None else value
 
     def set(self, name: str, value: Value, place: str) -> None:
-        """Assign; under `set -a` also export. A readonly variable keeps its value: bash goes on, sh ends."""
+        """Assign; under `set -a` also export. A readonly variable keeps its value: bash continues, sh exits."""
         if name in self.readonly:
             return
         self.variables[name] = Variable(value, self.allexport or self.variable(name).exported, place)
 
     def export(self, name: str, exported: bool = True) -> None:
-        """Export the variable, or no longer; one that is not set is exported once it is."""
+        """Export the variable, or stop exporting it; an unset one is exported once it is set."""
         self.variables[name] = self.variable(name)._replace(exported=exported)
 
     def unset(self, name: str, place: str) -> None:
@@ -104,7 +104,7 @@ class State:
         self.variables[name] = Variable(None, False, place)
 
     def restore(self, name: str, variable: Variable) -> None:
-        """Give the variable back what it was before `local`."""
+        """Restore the variable's value from before `local`."""
         self.variables[name] = variable._replace(place=self.variable(name).place)
 
     def invalidate(self, reason: Text) -> None:
@@ -119,7 +119,7 @@ class State:
         return self.variable(name).place
 
     def absolute(self, path: str) -> Optional[str]:
-        """Return a path of the script, resolved against its working directory; None when that is unknown."""
+        """Return a path of the script, resolved against its working directory; None if that is unknown."""
         if path.startswith("/"):
             return posixpath.normpath(path)
         return None if self.cwd is None else posixpath.normpath(posixpath.join(self.cwd, path))
@@ -131,7 +131,7 @@ def same_variables(one: State, other: State) -> bool:
 
 
 def merge(states: Sequence[State], before: State, budget: Budget) -> State:
-    """Return what holds whichever of the states is the real one; a variable they differ in is unknown.
+    """Return what holds in all of the states; a variable in which they differ is unknown.
 
     `before` is the state that all of them come from: it shows which of them touched a variable. States after an exit
     do not count, unless all are.
@@ -187,7 +187,7 @@ class Launch(NamedTuple):
 class Launches:
     """What the lines that start the job have in common; a variable they differ in is unknown.
 
-    Only the first and the last line are kept: a line costs what was changed since the one before.
+    Only the first and the last line are kept: the cost of a line is what changed since the previous one.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class Launches:
         return bool(self._place)
 
     def add(self, place: str, state: State) -> None:
-        """Take a line that starts the job with what is exported in `state`."""
+        """Record a line that starts the job with what is exported in `state`."""
         self._place, variables = place, state.variables.copy()
         if self._first is None:
             self._first = place, variables
@@ -213,11 +213,11 @@ class Launches:
         self._unknown_by_default = self._unknown_by_default or state.unknown_by_default
 
     def add_outside(self, place: str, reason: Text, state: State, inside: State) -> None:
-        """Take a line that starts the job where `inside` arrives, and what is exported in `state` does not."""
+        """Record a line that starts the job with `inside` instead of what is exported in `state`."""
         self._place, self._reason = place, self._reason or reason
 
     def add_unread(self, place: str, reason: Text, state: State) -> None:
-        """Take a line that starts a script which cannot be read, with what is exported in `state`."""
+        """Record a line that starts a script which cannot be read, with what is exported in `state`."""
         self._place, self._reason = place, self._reason or reason
 
     def _compare(

@@ -1,6 +1,6 @@
-"""Runs the examples of a directory's checks and FAQ entries, and says where they come out otherwise than they say.
+"""Run the examples of a directory's checks and FAQ entries, and report where the results differ from the expected ones.
 
-An example that holds less than the check reads comes out unknown; the reason names the path that is missing from it.
+An example that lacks what the check reads is unknown; the reason names the path that is missing from it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from envtune.schema.validate import Validator
 from envtune.snapshot.host import SnapshotHost
 
 OUTCOMES = ("pass", "fail", "notapplicable", "unknown")
-EXPECTED = ("subject", "actual", "severity", "reason")  # what an example's `expect` may say of a finding
+EXPECTED = ("subject", "actual", "severity", "reason")  # what an example's `expect` may say about a finding
 
 
 class Problem(NamedTuple):
@@ -39,7 +39,7 @@ class Problem(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What was run: `examples` by the id of the entry, `entries` by kind. `notes` are no failures."""
+    """What was run: `examples` by the id of the entry, `entries` by kind. `notes` are not failures."""
 
     examples: Mapping[str, int]
     entries: Mapping[str, int]
@@ -48,9 +48,9 @@ class Tested(NamedTuple):
 
 
 def run_examples(directory: Path, catalogue: Catalogue) -> Tested:
-    """Run the examples of every check and FAQ entry below `directory`, which `catalogue` holds.
+    """Run the examples of every check and FAQ entry below `directory`, which `catalogue` contains.
 
-    Raises UsageError for a directory that is not there, CatalogError where the files are wrong.
+    Raises UsageError for a directory that does not exist, CatalogError if the files are wrong.
     """
     named = os.path.abspath(directory)
     layer = next(layer for layer in layers.overlays([directory]) if layer.directory == named)
@@ -83,7 +83,7 @@ class _Runner:
         self._shared = _SharedHosts(folder / "examples")
 
     def read_playbook(self, source: layers.Source) -> None:
-        """Keep where the steps of a playbook are written."""
+        """Note where the steps of a playbook are written."""
         node = read_yaml(layers.content(source), Diagnostics(source.shown))
         if node is not None:
             id_, steps = node.get("id"), node.get("steps") or node
@@ -175,7 +175,7 @@ class _Runner:
 
 
 def still_failed(check: Check, changes: Sequence[Change], context: Context) -> Iterator[tuple[str, Finding]]:
-    """Yield what the check still finds wrong in the very files that changes would write, with the playbook of each."""
+    """Yield what the check still finds wrong in the files that changes would write, with the playbook of each."""
     written = {path: (text, change.playbook) for change in changes for path, text in _written(change)}
     host = context.host
     if not written or not isinstance(host, SnapshotHost):
@@ -189,7 +189,7 @@ def still_failed(check: Check, changes: Sequence[Change], context: Context) -> I
 
 
 def _written(change: Change) -> Iterator[tuple[str, str]]:
-    """Yield path and text of the files that a change writes whole."""
+    """Yield path and text of the files that a change writes completely."""
     for operation in change.operations:
         if operation["op"] == "file" and isinstance(operation.get("content"), str):
             yield operation["path"], b64decode(operation["content"]).decode("utf-8", "replace")
@@ -207,7 +207,7 @@ def is_recognised(entry: FaqEntry, text: str) -> bool:
 
 
 def difference(outcome: str, wanted: Mapping[str, str], findings: Sequence[Finding]) -> Optional[Text]:
-    """Return what the findings say otherwise than the example; None where they agree."""
+    """Return how the findings differ from the example; None if they agree."""
     fitting = [finding for finding in findings if finding.outcome.value == outcome]
     others = [finding for finding in findings if finding.outcome.value != outcome]
     if not fitting or (others and outcome in ("pass", "notapplicable")):
@@ -225,7 +225,7 @@ def difference(outcome: str, wanted: Mapping[str, str], findings: Sequence[Findi
 
 
 def _misses(wanted: Mapping[str, str], row: Mapping[str, str]) -> list[str]:
-    """Return the keys of `wanted` whose words the finding does not hold."""
+    """Return the keys of `wanted` whose words the finding does not contain."""
     return [key for key, words in wanted.items() if str(words) not in row[key]]
 
 
@@ -248,14 +248,14 @@ def _described(finding: Finding) -> Text:
 
 
 class _SharedHosts:
-    """What `like: NAME` means: a file of the directory's own, else a shipped one."""
+    """What `like: NAME` refers to: the directory's own file, else a shipped one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, Mapping[str, Any]] = {}
 
     def __call__(self, name: str) -> Mapping[str, Any]:
-        """Return the host; raises UsageError when there is none of that name, CatalogError for a wrong file."""
+        """Return the host; raises UsageError if there is none of that name, CatalogError for a wrong file."""
         if name not in self._read:
             self._read[name] = self._host(name)
         return self._read[name]
@@ -276,7 +276,7 @@ class _SharedHosts:
 
 
 def shipped_host(name: str) -> Optional[bytes]:
-    """Return a file of checks/examples as it was shipped; None when there is none of that name."""
+    """Return a shipped file of checks/examples; None if there is none of that name."""
     try:
         return pkgutil.get_data("envtune", f"_data/checks/examples/{name}.yaml")
     except OSError:
@@ -288,7 +288,7 @@ def shipped_host(name: str) -> Optional[bytes]:
 
 
 def checks_of(directory: Path, catalogue: Catalogue) -> tuple[Check, ...]:
-    """Return the checks of the catalogue whose files lie below `directory`."""
+    """Return the checks of the catalogue whose files are below `directory`."""
     top = str(directory.absolute()).rstrip("/") + "/"
     files = catalogue.files("checks")
     return tuple(check for check in catalogue.checks if files[check.id].startswith(top))

@@ -1,7 +1,7 @@
-"""Skeletons of new checks, playbooks and FAQ entries, which load as they are: `envtune new`.
+"""Skeletons of new checks, playbooks and FAQ entries, which load without changes: `envtune new`.
 
 A check starts from the example of its probe (envtune/data/examples/probes), a playbook from that of its step, so that
-both hold everything such an entry needs. What the user has not named has a line of comment.
+both contain everything such an entry needs. What the user has not named gets a comment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from envtune.messages import Message
 from envtune.model import Check
 from envtune.records import NamedTuple
 
-CHECK_PROBE = "sysctl.value"  # of a check for which none is named
+CHECK_PROBE = "sysctl.value"  # of a check if none is named
 # probe -> the step that sets what it reads, and the arguments the two share
 STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "sysctl.value": ("sysctl.set", ("key",)),
@@ -38,7 +38,7 @@ class Skeleton(NamedTuple):
 
 
 def new_check(id_: str, name: str, probe: str) -> Skeleton:
-    """Return a check of that id which reads `probe`; KeyError when there is no such probe."""
+    """Return a check of that id which reads `probe`; raises KeyError if there is no such probe."""
     _require_form(id_, schema.ID, "SITE101")
     words = reference("probes", probe)
     text = example_text("probes", probe)
@@ -71,7 +71,7 @@ def _with_head(text: str, id_: str, name: str) -> str:
 
 
 def new_faq(id_: str, name: str, check: Optional[str]) -> Skeleton:
-    """Return an FAQ entry of that id, which names `check` as what makes its cause likelier."""
+    """Return an FAQ entry of that id, which names `check` as making its cause likelier."""
     _require_form(id_, schema.FAQ_ID, "S01")
     name = name or f"error-{id_.lower()}"
     _require_form(name, forms.NAME, "no-memory-map-left")
@@ -111,7 +111,7 @@ def _with_arguments(text: str, step: str, shared: Mapping[str, Any], wanted: Opt
 
 
 def _wanted(check: Check) -> Optional[str]:
-    """Return the value that meets the expectation of a check, where it names one."""
+    """Return the value that meets the expectation of a check, if it names one."""
     from envtune import expect
 
     value = expect.only(check.expect, "eq")
@@ -131,10 +131,10 @@ def _require_form(word: str, pattern: str, form: str) -> None:
 
 
 def place_of(skeleton: Skeleton, directory: Path) -> Path:
-    """Return where in a catalogue's directory the file belongs; UsageError where one of its names is taken.
+    """Return where in a catalogue's directory the file belongs; raises UsageError if one of its names is taken.
 
-    A directory that holds the checks itself (without `checks/`) gets a check or an FAQ entry in its own way. As root a
-    directory is refused that the loader would refuse, because somebody else could change it.
+    In a directory that contains the checks itself (without `checks/`), a check or an FAQ entry is placed accordingly.
+    As root, a directory that the loader would refuse because somebody else could change it is refused.
     """
     problem = why_untrusted(str(directory))
     if problem is not None:
@@ -160,7 +160,7 @@ def _holds_checks_itself(directory: Path) -> bool:
 
 
 def the_only_check(checks: Sequence[Check]) -> Check:
-    """Return the check that a new playbook is for where none is named; UsageError unless there is exactly one."""
+    """Return the check that a new playbook is for if none is named; raises UsageError unless there is exactly one."""
     if len(checks) == 1:
         return checks[0]
     raise UsageError(Message("specify the check that it fixes: --fixes ID"))

@@ -1,1 +1,1 @@
-"""Recorded hosts: reading, checking and answering from a snapshot."""
+"""Recorded hosts: reading and validating snapshots, and a host that reads from one."""

@@ -1,4 +1,4 @@
-"""The members of a tar archive, read as a stream: nothing is unpacked to disk, nothing is read beyond the limits.
+"""The members of a tar archive, read as a stream: nothing is unpacked to disk or read beyond the limits.
 
 tarfile is used in its streaming mode only, on a stream that refuses to grow beyond a bound; its own ways of writing to
 disk are not used at all.
@@ -48,7 +48,7 @@ def special(name: str) -> SnapshotError:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose headers are bounded: tarfile reads long names and PAX headers as a whole."""
+    """A member with bounded headers: tarfile reads long names and PAX headers completely into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _HEADERS and self.size > MAX_HEADER:
@@ -61,7 +61,7 @@ def read_archive(
 ) -> Iterator[tuple[str, Union[bytes, str, None]]]:
     """Yield (name, content) of every member: bytes of a file, text of a link, None for a directory.
 
-    `account(name, size)` is asked before a member is read and may refuse it; `limit` bounds the bytes after unpacking.
+    `account(name, size)` is called before a member is read and may refuse it; `limit` bounds the bytes after unpacking.
     """
     start = file.read(2)
     file.seek(0)
@@ -95,7 +95,7 @@ def _unreadable(member: str, error: Exception, is_tar: bool) -> SnapshotError:
 
 
 def _name(member: tarfile.TarInfo) -> str:
-    """Return the member's name without `./`; "" for the top directory itself; refused when it points elsewhere."""
+    """Return the member's name without `./`; "" for the top directory itself; refused if it points elsewhere."""
     try:
         member.name.encode("utf-8")
     except UnicodeEncodeError:
@@ -134,7 +134,7 @@ def _content(
 def _linked(
     member: tarfile.TarInfo, name: str, account: Callable[[str, int], None], seen: dict[str, Union[bytes, str, None]]
 ) -> bytes:
-    """Return the content of a hard link, which is another name of a file that came before."""
+    """Return the content of a hard link, which is another name of an earlier file."""
     target = "/".join(part for part in member.linkname.split("/") if part not in ("", "."))
     content = seen.get(target)
     if not isinstance(content, bytes):

@@ -1,9 +1,9 @@
-"""`SnapshotHost`: a recorded host that answers like a live one. The format is `envtune.snapshot/1`, docs/snapshot.md.
+"""`SnapshotHost`: a recorded host with a live one's interface. The format is `envtune.snapshot/1`, docs/snapshot.md.
 
 A snapshot is one mapping (`host, taken, now, uname, euid, cwd, environ, target, covered, files, commands, processes,
 listeners, interfaces, disks`). The examples in the catalogue write it inline; `snapshot_file.py` reads it from a
 directory, a tar.gz or a JSON file. What the mapping does not mention is absent where the recorder looked (`covered`),
-and `NotRecorded` elsewhere; without `covered` the recorder is taken to have looked everywhere. An absent table is
+and `NotRecorded` elsewhere; without `covered` the recorder is assumed to have looked everywhere. An absent table is
 `NotRecorded`.
 """
 
@@ -25,7 +25,7 @@ SYSTEM_FOLDERS = frozenset(SYSTEM_DIRECTORIES)
 
 
 class SnapshotHost:
-    """A recorded host. `data` is the mapping described in docs/snapshot.md; SnapshotError when it is not one."""
+    """A recorded host. `data` is the mapping described in docs/snapshot.md; raises SnapshotError if it is not one."""
 
     live = False
 
@@ -49,11 +49,11 @@ class SnapshotHost:
         self._given: dict[str, bytes] = {}
 
     def give(self, path: str, data: bytes) -> None:
-        """Answer for the file at `path` with this content, whatever was recorded: it is the user's own file."""
+        """Use this content for the file at `path`, whatever was recorded: it is the user's own file."""
         self._given[path] = data
 
     def _programs(self, files: Mapping[str, Any]) -> set[str]:
-        """Return where the programs that answered lie, on a host written by hand that does not say so."""
+        """Return the locations of programs with recorded output, for a hand-written host that does not give them."""
         found = set()
         for argv, row in self._commands.items():
             if "error" not in row and "/" not in argv[0]:
@@ -65,11 +65,11 @@ class SnapshotHost:
     # ------------------------------------------------------------------ the file tree
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the recorded content; raises NotRecorded where only the size was kept."""
+        """Return the recorded content; raises NotRecorded if only the size was kept."""
         return self._given[path] if path in self._given else self._tree.content(path)
 
     def read(self, path: str) -> str:
-        """Return the recorded content as text; raises Unreadable when it is not UTF-8."""
+        """Return the recorded content as text; raises Unreadable if it is not UTF-8."""
         return decode(path, self.read_bytes(path))
 
     def head(self, path: str) -> bytes:
@@ -98,7 +98,7 @@ class SnapshotHost:
         return FileStat(kind, mode, entry.get("uid", 0), entry.get("gid", 0), size, entry.get("mtime", 0.0))
 
     def readlink(self, path: str) -> str:
-        """Return the recorded text of a symbolic link; raises Unreadable for anything else."""
+        """Return the recorded target of a symbolic link; raises Unreadable for anything else."""
         entry = self._tree.entry(self._tree.locate(path, follow=False))
         if isinstance(entry, Mapping) and "link" in entry:
             return str(entry["link"])
@@ -126,7 +126,7 @@ class SnapshotHost:
             raise error if isinstance(error, (Missing, NotRecorded)) else Unreadable(path, str(error)) from None
 
     def runtime_versions(self, path: str) -> str:
-        """Return the recorded `runtime_versions` of a library; NotRecorded where only its presence is known."""
+        """Return the recorded `runtime_versions` of a library; raises NotRecorded if only its presence is known."""
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "runtime_versions" in entry:
             return str(entry["runtime_versions"])
@@ -135,7 +135,7 @@ class SnapshotHost:
         raise NotRecorded(path, "the versions it needs were not recorded")
 
     def tree_size(self, path: str) -> str:
-        """Return the recorded `tree_size` of a directory; NotRecorded where only its presence is known."""
+        """Return the recorded `tree_size` of a directory; raises NotRecorded if only its presence is known."""
         entry = self._tree.entry(self._tree.locate(path))
         if isinstance(entry, Mapping) and "tree_size" in entry:
             return str(entry["tree_size"])
@@ -165,7 +165,7 @@ class SnapshotHost:
         return tuple(Listener(row["address"], row["port"]) for row in self._table("listeners"))
 
     def owner(self, listener: Listener) -> Listener:
-        """Return the same socket with its recorded owner, where it has one."""
+        """Return the same socket with its recorded owner, if it has one."""
         for row in self._table("listeners"):
             if row["address"] == listener.address and row["port"] == listener.port:
                 return Listener(**row)
@@ -178,7 +178,7 @@ class SnapshotHost:
     def disk(self, path: str) -> Disk:
         """Return the recorded file system with the longest prefix of `path`; Missing and Denied as on a host.
 
-        Where a snapshot written by hand does not mention `path`, the directory is taken to exist.
+        If a hand-written snapshot does not mention `path`, the directory is assumed to exist.
         """
         try:
             self.stat(path)
@@ -188,7 +188,7 @@ class SnapshotHost:
             if self.data["covered"] is not None or path in self.data["files"]:
                 raise
         except HostError:
-            pass  # what is not recorded may well be there
+            pass  # what is not recorded may exist
         rows = sorted(self._table("disks"), key=lambda row: len(row["path"]), reverse=True)
         for row in rows:
             if f"{path}/".startswith(row["path"].rstrip("/") + "/"):

@@ -1,4 +1,4 @@
-"""JSON from strangers: bounded numbers and depth, no NaN, no key twice."""
+"""JSON from untrusted sources: bounded numbers and depth, no NaN, no duplicate keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIGITS = 20  # of a whole number; the largest 63-bit one has 19
 
 
 class _Refused(Exception):
-    """Legal JSON that no snapshot needs; the reason in both languages."""
+    """Valid JSON that no snapshot needs; the reason in both languages."""
 
 
 def read_json(member: str, content: bytes) -> Any:

@@ -1,8 +1,8 @@
-"""Opens a snapshot: a directory, a tar (also gzipped), or one JSON file. The input may be hostile.
+"""Open a snapshot: a directory, a tar (also gzipped), or one JSON file. The input may be hostile.
 
-Only names that the format knows are looked at. Nothing is ever unpacked; directories are walked with `O_NOFOLLOW`, so
+Only names defined by the format are read. Nothing is ever unpacked; directories are walked with `O_NOFOLLOW`, so
 no link of the snapshot is followed by the operating system. Links below `files/` are recorded as links and resolve
-inside the recorded tree. Sizes and counts are bounded (`LIMITS`); what breaks a rule is refused with its name.
+inside the recorded tree. Sizes and counts are bounded (`LIMITS`); what violates a rule is refused, with its name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from envtune.snapshot.schema import SCHEMA
 
 
 class Limits(NamedTuple):
-    """What a snapshot may need: bytes when unpacked, bytes of one member, members, directories in one another."""
+    """Limits of a snapshot: bytes when unpacked, bytes of one member, number of members, depth of directories."""
 
     total: int = 128 * 1024 * 1024
     member: int = 32 * 1024 * 1024
@@ -55,7 +55,7 @@ def too_large(name: str, limit: int) -> SnapshotError:
 
 
 def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
-    """Return the recorded host in `path`; raises SnapshotError, which names the file and the member that is wrong."""
+    """Return the recorded host in `path`; raises SnapshotError, which names the file and the wrong member."""
     place = os.fspath(path)
     try:
         kind = os.stat(place).st_mode
@@ -75,7 +75,7 @@ def open_snapshot(path: Union[str, Path]) -> SnapshotHost:
 
 
 def read_snapshot(file: IO[bytes], name: str) -> SnapshotHost:
-    """Return the recorded host in an open file, which is called `name` in a SnapshotError."""
+    """Return the recorded host in an open file, which has the name `name` in a SnapshotError."""
     try:
         return SnapshotHost(assembled(_from_open_file(file)))
     except SnapshotError as error:
@@ -85,7 +85,7 @@ def read_snapshot(file: IO[bytes], name: str) -> SnapshotHost:
 
 
 def assembled(members: dict[str, Member]) -> dict[str, Any]:
-    """Return the one mapping that the members make up."""
+    """Return the single mapping built from the members."""
     members = _without_top_folder(members)
     manifest = members.get(MANIFEST)
     if not isinstance(manifest, bytes):
@@ -122,7 +122,7 @@ def _require_schema(data: dict[str, Any]) -> None:
 
 
 def _without_top_folder(members: dict[str, Member]) -> dict[str, Member]:
-    """Return the members without the directory that `tar czf host.tar.gz host/` puts everything below."""
+    """Return the members without the top directory of `tar czf host.tar.gz host/`."""
     if MANIFEST in members:
         return members
     tops = {name.split("/")[0] for name in members}
@@ -133,7 +133,7 @@ def _without_top_folder(members: dict[str, Member]) -> dict[str, Member]:
 
 
 def _add_tree(data: dict[str, Any], members: dict[str, Member]) -> None:
-    """Add what lies below `files/`, a root file system; files.json says what a tree cannot."""
+    """Add what is below `files/`, a root file system; files.json has what a tree cannot express."""
     tree: dict[str, Any] = {}
     for name, member in members.items():
         if name.startswith("files/"):
@@ -157,7 +157,7 @@ def _entry(name: str, member: Member) -> Any:
 
 
 def _merged(content: Any, entry: Any) -> Any:
-    """Return what files.json says; the content from the tree where it says only mode, owner and time."""
+    """Return the entry in files.json, with the content from the tree if it only has mode, owner and time."""
     if isinstance(entry, dict) and isinstance(content, bytes) and set(entry) <= {"mode", "uid", "gid", "mtime", "size"}:
         import base64
 
@@ -169,8 +169,8 @@ def _merged(content: Any, entry: Any) -> Any:
 
 
 def _inside(name: str, target: str) -> str:
-    """Return the text of a recorded link; refused when it climbs above the recorded root."""
-    depth = name.count("/") - 1  # files/etc/x lies one directory below the recorded root
+    """Return the target of a recorded link; refused if it leaves the recorded root."""
+    depth = name.count("/") - 1  # files/etc/x is one directory below the recorded root
     for part in target.split("/") if not target.startswith("/") else ():
         depth += -1 if part == ".." else 0 if part in ("", ".") else 1
         if depth < 0:
@@ -181,7 +181,7 @@ def _inside(name: str, target: str) -> str:
 
 
 def _add_commands(data: dict[str, Any], members: dict[str, Member]) -> None:
-    """Add the files of `commands/`: each is the standard output of the command it is called after."""
+    """Add the files of `commands/`: each is the standard output of the command it is named after."""
     found = {
         name[len("commands/") :]: member
         for name, member in members.items()
@@ -288,7 +288,7 @@ def _one(folder: int, name: str, shown: str, budget: _Budget) -> Member:
 
 
 def _named(name: str, shown: Optional[str] = None) -> str:
-    """Return the name, when it is text."""
+    """Return the name, if it is text."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,9 +1,9 @@
-"""The form of a snapshot, as docs/snapshot.md describes it. Judged once, so that nothing trips later.
+"""The form of a snapshot, as described in docs/snapshot.md. Validated once, so that nothing fails later.
 
-`normalised` gives a mapping in which every table is in its full form and every value of its type, or raises
-`SnapshotError` naming the place: `processes[3].pid: a whole number is expected, not 'x'`. Keys that are not known are
-ignored at the top and in the tables (a later collector may say more); in file entries and commands, which people write
-by hand, they are refused, because a misspelt key would silently mean "not recorded".
+`normalised` returns a mapping with every table in its full form and every value of its type, or raises `SnapshotError`
+naming the place: `processes[3].pid: a whole number is expected, not 'x'`. Unknown keys are ignored at the top and in
+the tables (a later collector may record more); in file entries and commands, which people write by hand, they are
+refused, because a misspelt key would silently mean "not recorded".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _is_hexadecimal(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Return whether it is an address, with or without prefix length and zone, as `ip addr` shows it."""
+    """Return whether it is an address, with or without prefix length and zone, in the form of `ip addr`."""
     from envtune.intervals import address_family
 
     return address_family(text.partition("/")[0]) in (4, 6)
@@ -47,8 +47,8 @@ def _is_file_name(text: str) -> bool:
 
 
 _TEXT, _TEXTS, _WHOLE, _NUMBER = Str(), ListOf(Str()), Number(whole=True), Number()
-_TIME = Number(-253402300799, 253402300799)  # the end of the year 9999, which is as far as calendars of Python go
-# What keeps a command from being started: no process, no memory, no descriptor, no program in the file.
+_TIME = Number(-253402300799, 253402300799)  # the end of the year 9999, the limit of Python's datetime
+# Why a command could not be started: no process, memory or descriptor left, or not an executable.
 _NOT_STARTED = (
     "EAGAIN",
     "ENOMEM",
@@ -63,7 +63,7 @@ _NOT_STARTED = (
     "EINVAL",
     "ENOSPC",
 )
-_WORD = Str(numbers=True)  # a number written without quotes is meant as text
+_WORD = Str(numbers=True)  # an unquoted number is meant as text
 _PATH = Str("/[^\0]*", name=Message("an absolute path"))
 _FILE_PATH = Str(
     name=Message("an absolute path with no `..`, `//` or final `/`"), check=is_normal_path, keywords={"pattern": "^/"}
@@ -184,7 +184,7 @@ def _refuse(value: Data, message: Text) -> NoReturn:
 
 
 def normalised(data: Any) -> dict[str, Any]:
-    """Return the mapping, which may lack `schema`, in its full form; SnapshotError names what is wrong with it."""
+    """Return the mapping, which may lack `schema`, in its full form; SnapshotError says what is wrong with it."""
     named = {"schema": SCHEMA, **data} if isinstance(data, Mapping) else data
     found: dict[str, Any] = Validator(_refuse).judge(Data(named, name="snapshot"), SNAPSHOT)
     for key in ("uname", "environ"):

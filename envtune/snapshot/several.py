@@ -1,4 +1,4 @@
-"""Which snapshots a path names: itself, or those that lie in a directory that is none."""
+"""Which snapshots a path names: itself, or those in a directory that is not one itself."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ENDINGS = (".tar.gz", ".tgz", ".tar", ".json")
 
 
 def snapshots_in(path: Path) -> Optional[tuple[Path, ...]]:
-    """Return the snapshots in a directory, sorted by name; None for a snapshot, and for what holds none."""
+    """Return the snapshots in a directory, sorted by name; None for a snapshot, and for a path without any."""
     try:
         names = sorted(os.listdir(path))
-    except OSError:  # a file, or nothing: opening it says so
+    except OSError:  # a file, or nothing: opening it reports that
         return None
     if MANIFEST in names:
         return None

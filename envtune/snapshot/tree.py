@@ -1,6 +1,6 @@
-"""The files of a recorded host: entries by path, links inside the tree, and what the recorder did not look at.
+"""The files of a recorded host: entries by path, links inside the tree, and what the recorder did not read.
 
-What has no entry is `Missing` where the recorder looked (`covered`; everywhere when there is no `covered`) and
+What has no entry is `Missing` where the recorder looked (`covered`; everywhere if there is no `covered`) and
 `NotRecorded` elsewhere. Nothing here touches a real file system.
 """
 
@@ -17,7 +17,7 @@ from envtune.errors import Denied, HostError, Missing, NotRecorded, TimedOut, Un
 from envtune.snapshot.schema import KINDS
 
 Entry = Union[str, bytes, Mapping[str, Any]]
-LOCATED_LIMIT = 10_000  # paths whose place is remembered
+LOCATED_LIMIT = 10_000  # paths whose location is cached
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -46,7 +46,7 @@ class Tree:
             path = parent
 
     def locate(self, path: str, follow: bool = True) -> str:
-        """Return the recorded path behind `path`, the links on the way resolved, and its own if `follow`."""
+        """Return the recorded path for `path`, with links in its directories resolved, and its own if `follow`."""
         found = self._located.get((path, follow))
         if found is None:
             found = self._resolved(path, follow)
@@ -67,7 +67,7 @@ class Tree:
         return None if entry is None or isinstance(entry, (str, bytes)) else entry.get("link")
 
     def entry(self, path: str) -> Entry:
-        """Return the entry at exactly `path`; raises what the recorder met there."""
+        """Return the entry at exactly `path`; raises the error the recorder got there."""
         entry = self._entries.get(path)
         if entry is None:
             if path in self._entries or path not in self._children:
@@ -78,7 +78,7 @@ class Tree:
         return entry
 
     def _absence(self, path: str) -> HostError:
-        """Return Missing, NotRecorded, or the error of a closed directory above."""
+        """Return Missing, NotRecorded, or the error of an unreadable parent directory."""
         if path in self._entries:
             return Missing(path)
         name = path
@@ -94,7 +94,7 @@ class Tree:
         return NotRecorded(path, "the snapshot does not say")
 
     def _said_above(self, parent: str, base: str, path: str) -> Optional[HostError]:
-        """Return what a directory above says about `path`; `base` is the name in it on the way to `path`."""
+        """Return what a parent directory says about `path`; `base` is the next name in it towards `path`."""
         above = self._entries[parent]
         if not isinstance(above, Mapping) or not ("dir" in above or "error" in above):
             return Missing(path)  # nothing, or a file, is where a directory would have to be
@@ -108,7 +108,7 @@ class Tree:
         return NotRecorded(path, "the snapshot holds only its name") if only_name else None
 
     def content(self, path: str) -> bytes:
-        """Return what the regular file at `path` holds."""
+        """Return the content of the regular file at `path`."""
         entry = self.entry(self.locate(path))
         if isinstance(entry, bytes):
             return entry
@@ -141,7 +141,7 @@ class Tree:
         return self._covered is not None and self._covered.holds(posixpath.join(folder, _ANY_NAME))
 
     def matches(self, pattern: str) -> tuple[str, ...]:
-        """Return the sorted paths that match a shell pattern; NotRecorded where the recorder did not look."""
+        """Return the sorted paths that match a shell pattern; raises NotRecorded if the recorder did not look there."""
         complete = self._covered is None or self._looked_for(pattern)
         return tuple(sorted(self._matches("/", [p for p in pattern.split("/") if p], pattern, complete)))
 
@@ -171,7 +171,7 @@ class Tree:
                 raise NotRecorded(pattern, "the snapshot does not say")
             names = self._children.get(where, set()).union(entry["dir"] or ())
         except (Missing, Denied, TimedOut, Unreadable):
-            return []  # as on a live host: what cannot be looked into matches nothing
+            return []  # as on a live host: what cannot be listed matches nothing
         fits = re.compile(fnmatch.translate(head)).match
         return [n for n in names if (head.startswith(".") or not n.startswith(".")) and fits(n)]
 
@@ -197,7 +197,7 @@ _ANY_NAME = "\x01"  # a name that only a wildcard matches
 
 
 class _Coverage:
-    """The patterns of the paths that were looked at, by their segments: asking costs what the path is long.
+    """The patterns of the covered paths, by segments: a lookup is linear in the length of the path.
 
     Only at a segment with a wildcard are several patterns tried, each distinct segment once.
     """
@@ -222,7 +222,7 @@ class _Coverage:
 
 
 class _Segments:
-    """What may follow one beginning of the patterns."""
+    """What may follow one prefix of the patterns."""
 
     def __init__(self) -> None:
         self.ends = False  # a pattern ends here
@@ -235,7 +235,7 @@ class _Segments:
         return "**" in self.named and self.named["**"].ends
 
     def below(self, segment: str) -> _Segments:
-        """Return what follows `segment`, which is added."""
+        """Return the node after `segment`, adding it."""
         if segment not in self.named:
             self.named[segment] = _Segments()
             if _WILD.search(segment):
@@ -243,14 +243,14 @@ class _Segments:
         return self.named[segment]
 
     def matching(self, name: str) -> Iterator[_Segments]:
-        """Yield what follows the segments that match `name`."""
+        """Yield the nodes after the segments that match `name`."""
         if name in self.named and not _WILD.search(name):
             yield self.named[name]
         yield from (following for regex, following in self._wild if regex.match(name))
 
 
 def recorded_error(code: str, path: str) -> HostError:
-    """Return what the recorder met: EACCES, ENOENT, ETIMEDOUT, ... (or denied, missing, timeout)."""
+    """Return the error the recorder got: EACCES, ENOENT, ETIMEDOUT, ... (or denied, missing, timeout)."""
     if code in ("EACCES", "EPERM", "denied"):
         return Denied(path)
     if code in ("ENOENT", "ENOTDIR", "ENODEV", "ENXIO", "missing"):

@@ -1,5 +1,5 @@
-"""Which program is started, with which environment: the one place for reading and for writing.
+"""Which program is started, with which environment: shared by reading and writing.
 
 As root nothing is run that another user can change. Standard library only, Python 3.6 syntax and relative imports,
-because the collector and the executor bring these modules along in the one file each of them travels as.
+because these modules become part of the single files of the collector and the executor.
 """

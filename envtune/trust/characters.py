@@ -1,7 +1,7 @@
-"""Which characters of a text a reader would not see as what they are; the one place that makes them visible.
+"""Which characters of a text are not displayed as what they are; the only place that makes them visible.
 
-Control characters rule a terminal, marks of direction reorder what stands around them, and some characters take no room
-at all. Names of files and processes, log lines and recorded hosts may hold any of them.
+Control characters control a terminal, direction marks reorder the surrounding text, and some characters have no width
+at all. Names of files and processes, log lines and recorded hosts may contain any of them.
 """
 
 import json
@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Callable
 
-# C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which holds the marks of direction, the
+# C1; Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt), which includes the direction marks, the
 # zero-width characters, variation selectors and tags; line and paragraph separator; interlinear annotation; halves of
 # surrogate pairs (bytes that are not UTF-8); noncharacters.
 _UNSEEN = (
@@ -18,23 +18,23 @@ _UNSEEN = (
     r"\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-# Compiled when a text is not plain ASCII, which costs milliseconds.
+# Compiled only for a text that is not plain ASCII: compiling takes milliseconds.
 _IN_A_LINE = r"[\x00-\x1f%s]" % _UNSEEN
 _IN_LINES = r"[\x00-\x08\x0b-\x1f%s]" % _UNSEEN
 _PLAIN_LINE = re.compile("[ -~]*")
 _PLAIN_LINES = re.compile("[\n\t -~]*")
 _SCALARS = frozenset((str, int, float, bool, type(None)))
-_LONG_LIST = 8  # values of a list from which it is faster to encode it by itself
+_LONG_LIST = 8  # values of a list from which encoding it separately is faster
 _encode_lines = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
 
 
 def visible(text: str) -> str:
-    r"""Return the text as one line in which all of this is visible: `\x1b`, `\u200e`, `\U000e0041`."""
+    r"""Return the text as one line with all of these visible: `\x1b`, `\u200e`, `\U000e0041`."""
     return text if _PLAIN_LINE.fullmatch(text) else re.sub(_IN_A_LINE, _escaped, text)
 
 
 def visible_lines(text: str) -> str:
-    """Return the text as `visible` does, its line ends and tabs as they are."""
+    """Return the text like `visible`, but keep newlines and tabs."""
     return text if _PLAIN_LINES.fullmatch(text) else re.sub(_IN_LINES, _escaped, text)
 
 
@@ -44,7 +44,7 @@ def replace_unseen(text: str, replacement: Callable[[str], str]) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Return whether the text is one line that a reader sees as it is."""
+    """Return whether the text is one line that is displayed as it is."""
     return visible(text) == text
 
 
@@ -56,7 +56,7 @@ def _escaped(found: Any) -> str:
 
 
 def json_text(data: Any, indent: Any = None) -> str:
-    r"""Return data as JSON that any terminal and any reader of UTF-8 takes: what is not visible as `\u202e`."""
+    r"""Return data as JSON that is safe for any terminal and UTF-8 reader: invisible characters as `\u202e`."""
     parts = [json.dumps(data, ensure_ascii=False)] if indent is None else _indented(data, " " * indent)
     text = "".join(parts)
     if text.isascii() and "\x7f" not in text:  # json.dumps has escaped the other control characters
@@ -67,10 +67,10 @@ def json_text(data: Any, indent: Any = None) -> str:
 
 
 def _indented(data: Any, indent: str) -> Any:
-    """Return the text of data as json.dumps indents it, in a fraction of the time: its fast encoder does not indent.
+    """Return the text of data as indented by json.dumps, in a fraction of the time: its fast encoder does not indent.
 
-    That encodes all values at once, each in a line of its own, and they take their places afterwards. Long lists whose
-    items are of one form are encoded by themselves.
+    All values are encoded at once, one per line, and inserted afterwards. Long lists with items of one form are encoded
+    separately.
     """
     parts: Any = []
     values: Any = []
@@ -191,15 +191,15 @@ def _count(form: Any) -> Any:
 
 @lru_cache(64)
 def _encode_list(line: str) -> Callable[[Any], str]:
-    """Return what encodes a list of values, each but the first after this beginning of a line."""
+    """Return the encoder for a list of values, each but the first preceded by this start of a line."""
     return json.JSONEncoder(ensure_ascii=False, separators=("," + line, ": ")).encode
 
 
 @lru_cache(1024, typed=True)
 def _key(key: Any) -> str:
-    """Return a key of an object and what follows it; it may be a number."""
+    """Return the text of an object's key and its separator; the key may be a number."""
     return _encode_lines({key: 0})[1:-2]
 
 
 def _escaped_in_json(found: Any) -> str:
-    return json.dumps(found.group())[1:-1]  # two of them beyond U+FFFF, RFC 8259 section 7
+    return json.dumps(found.group())[1:-1]  # two escapes beyond U+FFFF, RFC 8259 section 7

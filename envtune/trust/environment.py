@@ -1,4 +1,4 @@
-"""The environment of every command: built of what is allowed, rather than cleared of what is known to harm."""
+"""The environment of every command: built from what is allowed, instead of removing what is known to be harmful."""
 
 import os
 import re
@@ -8,13 +8,13 @@ from .interpreters import is_python, library_directories
 from .ownership import who_can_change
 from .programs import SYSTEM_PATH, UntrustedError, resolve_program, trusted_path
 
-# Of the caller: how pip and package managers reach the network.
+# From the caller: how pip and package managers reach the network.
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-# Of the caller, where nobody else can change what they name.
+# From the caller, if nobody else can change what they name.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-# Slurm's programs load the plugins that their configuration names; of the caller as well.
+# Slurm's programs load the plugins named in their configuration; also from the caller.
 _SLURM_TOOLS, _SLURM = ("sinfo", "squeue", "scontrol"), "SLURM_CONF"
-# Of an operation, with the values they may have; any variable may be set to nothing.
+# From an operation, with the allowed values; any variable may be set to the empty string.
 _WORD = "[A-Za-z0-9._-]*"
 _OPERATION_VARIABLES = {
     "DEBIAN_FRONTEND": _WORD,
@@ -29,7 +29,7 @@ _OPERATION_VARIABLES = {
     "CC": ".*",
 }
 _COMPILER_OPTION = re.compile("-(m[a-z0-9.=+-]+|O[0-3s]|g|pipe)$")
-# npu-smi in a container finds its libraries by LD_LIBRARY_PATH only; those of the driver, whatever the caller's says.
+# In a container npu-smi finds its libraries only by LD_LIBRARY_PATH; those of the driver, whatever the caller's value.
 _DRIVER_TOOLS = ("npu-smi", "hccn_tool", "msnpureport", "ascend-dmi")
 _DRIVER_LIBRARIES = tuple("/usr/local/Ascend/driver/lib64" + name for name in ("", "/common", "/driver"))
 
@@ -45,9 +45,9 @@ class VariableError(ValueError):
 def command_environment(program: str, extra: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
     """Return the environment of a program, with the variables that an operation sets for it.
 
-    Raises VariableError for one it may not set, UntrustedError where it leads to what others can change.
+    Raises VariableError for one it may not set, UntrustedError if it refers to what others can change.
     """
-    # Python reads .pth files in the encoding of the locale, also in UTF-8 mode; a path in them may be of any language.
+    # Python reads .pth files in the locale's encoding, even in UTF-8 mode; a path in them may be in any language.
     locale = "C.UTF-8" if is_python(program) else "C"
     variables = {"PATH": trusted_path(), "LC_ALL": locale, "HOME": _home_directory(), "PYTHONNOUSERSITE": "1"}
     for name in _PROXIES:
@@ -60,7 +60,7 @@ def command_environment(program: str, extra: Optional[Mapping[str, str]] = None)
     elif is_python(program):
         variables["LD_LIBRARY_PATH"] = ":".join(filter(_is_own, library_directories(program)))
     for name, value in (extra or {}).items():
-        if (name, value) != ("PATH", SYSTEM_PATH):  # as firewall.allow names it
+        if (name, value) != ("PATH", SYSTEM_PATH):  # as named by firewall.allow
             _require_allowed(name, value)
             variables[name] = value
     return {name: value for name, value in variables.items() if value or name.startswith("PIP_")}
@@ -82,9 +82,9 @@ def _require_allowed(name: str, value: str) -> None:
 
 
 def _home_directory() -> str:
-    """Return the caller's HOME; for root, to whom sudo may hand on a user's, what passwd(5) says.
+    """Return the caller's HOME; for root, to whom sudo may pass a user's, the one in passwd(5).
 
-    It is not looked at: a home directory may be on a mount that does not answer.
+    It is not accessed: a home directory may be on a mount that does not answer.
     """
     if os.geteuid() != 0 and os.environ.get("HOME", "").startswith("/"):
         return os.environ["HOME"]

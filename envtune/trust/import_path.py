@@ -1,7 +1,7 @@
-"""Imported before anything else by the command line: the current directory is no place for modules.
+"""Imported first by the command line: modules must not be imported from the current directory.
 
-`python -m envtune` has it in front of the library, and a `:` at an end of PYTHONPATH adds it. Only `-I` keeps Python's
-own start from importing of it. Nothing is imported here but what is compiled into the interpreter.
+`python -m envtune` puts it before the standard library, and a `:` at either end of PYTHONPATH adds it. Only `-I` keeps
+Python's own start-up from importing from it. Only modules compiled into the interpreter are imported here.
 """
 
 import sys

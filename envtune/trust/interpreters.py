@@ -1,4 +1,4 @@
-"""What a Python interpreter runs code from: its base, its library, its site directories and what these name."""
+"""Where a Python interpreter runs code from: its base, its library, its site directories and what these name."""
 
 import glob
 import os
@@ -9,7 +9,7 @@ from .ownership import Exposure, exposed_below, who_can_change
 
 _PACKAGES = ("site-packages", "dist-packages")
 _MODULES = (".py", ".pyc", ".so")
-# By path: a run starts the same interpreter several times, and a large environment takes a second to look through.
+# By path: a run starts the same interpreter several times, and examining a large environment takes a second.
 _judged: Dict[str, Optional[Exposure]] = {}
 
 
@@ -27,10 +27,10 @@ def is_python(path: str) -> bool:
 
 
 def interpreter_exposure(python: str) -> Optional[Exposure]:
-    """Return what others than root and the caller can change of all that an interpreter imports or reads at its start.
+    """Return what users other than root and the caller can change of what an interpreter imports or reads at start-up.
 
-    Judged are the program and its base (`home` of pyvenv.cfg), the standard library, the site directories with pip and
-    everything else below them, what .pth files name with the modules in it, and pip's configuration.
+    This covers the program and its base (`home` of pyvenv.cfg), the standard library, the site directories with pip and
+    everything else below them, what .pth files name with its modules, and pip's configuration.
     """
     if python not in _judged:
         _judged[python] = _first_exposure(python)
@@ -38,7 +38,7 @@ def interpreter_exposure(python: str) -> Optional[Exposure]:
 
 
 def library_directories(python: str) -> List[str]:
-    """Return where an interpreter has its libpython: built with --enable-shared it finds it by LD_LIBRARY_PATH only."""
+    """Return the directory of an interpreter's libpython: with --enable-shared, only LD_LIBRARY_PATH may find it."""
     folders = ["%s/lib" % prefix for prefix in dict.fromkeys(_installation(python).prefixes) if prefix != "/usr"]
     return [folder for folder in folders if glob.glob(glob.escape(folder) + "/libpython*.so*")]
 
@@ -69,7 +69,7 @@ def _exposure_by_pth(site: str) -> Optional[Exposure]:
 def _exposed_modules(folder: str, seen: Set[str], inside: bool = False) -> Optional[Exposure]:
     """Return the first module below a directory of the import path that others can change.
 
-    It may hold data, too: a directory without `__init__` is entered only where it may be a namespace package itself.
+    It may also contain data: a directory without `__init__` is entered only if it may be a namespace package itself.
     """
     seen.add(os.path.realpath(folder))
     for name in sorted(os.listdir(folder)):
@@ -91,7 +91,7 @@ def _is_package(folder: str) -> bool:
 
 
 def _existing(path: str) -> str:
-    """Return the path, or where it is missing what is above it: who can write there can make it before the start."""
+    """Return the path, or its nearest existing parent: whoever can write there can create it before the start."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return path
@@ -102,14 +102,14 @@ def _is_library(path: str) -> bool:
 
 
 def _places(python: str) -> Iterator[str]:
-    """Yield every path whose owner decides what this interpreter runs."""
+    """Yield every path whose owner controls what this interpreter runs."""
     found = _installation(python)
     yield from found.settings
     for prefix in dict.fromkeys(found.prefixes):
         yield prefix
         for lib in ("lib", "lib64", "local/lib"):
             yield "%s/%s" % (prefix, lib)
-            for pattern in ("python*.zip", "libpython*"):  # the first of the import path, and the interpreter itself
+            for pattern in ("python*.zip", "libpython*"):  # first on the import path, and the interpreter itself
                 yield from sorted(glob.glob("%s/%s/%s" % (glob.escape(prefix), lib, pattern)))
             for library in _libraries("%s/%s" % (prefix, lib), found.version):
                 yield library
@@ -123,7 +123,7 @@ def _libraries(lib: str, version: str) -> List[str]:
 
 
 def _installation(python: str) -> Installation:
-    """Return where an interpreter looks; as `site` and getpath do, from the path that it is started by."""
+    """Return where an interpreter looks, like `site` and getpath, from the path by which it is started."""
     real = os.path.realpath(python)
     prefixes, settings = [os.path.dirname(os.path.dirname(real))], [os.path.dirname(real), real]
     version = re.search(r"([0-9]+\.[0-9]+)$", os.path.basename(real))
@@ -149,8 +149,8 @@ def _home(configuration: str) -> Optional[str]:
 def _named_by_pth(site: str) -> Iterator[str]:
     """Yield what the .pth files of a site directory add to the import path.
 
-    Those are their lines that are paths, and the absolute paths in their import lines and in the modules that these
-    import: editable installs of setuptools, editables, scikit-build-core and meson-python name them there.
+    That is their path lines, and the absolute paths in their import lines and in the modules imported there: editable
+    installs of setuptools, editables, scikit-build-core and meson-python name them there.
     """
     for path in sorted(glob.glob(glob.escape(site) + "/*.pth")):
         for line in _text_of(path).splitlines():
@@ -164,7 +164,7 @@ def _named_by_pth(site: str) -> Iterator[str]:
 
 
 def _modules_named(line: str) -> List[str]:
-    """Return the modules that an import line of a .pth file names; also what it imports by `__import__`."""
+    """Return the modules that an import line of a .pth file names; also those imported by `__import__`."""
     named = re.findall(r"\b(?:import|from)\s+([\w., \t]+)|__import__\(['\"]([\w.]+)", line)
     words = re.findall(r"[\w.]+", " ".join(" ".join(pair) for pair in named))
     return [word.replace(".", "/") for word in dict.fromkeys(words) if word not in ("import", "as")]

@@ -1,11 +1,11 @@
-"""Who can change what is at a path: judged by owner and mode of every component, links followed."""
+"""Who can change what is at a path: judged by owner and mode of every component, following links."""
 
 import errno
 import os
 import stat
 from typing import Any, Callable, FrozenSet, Iterator, NamedTuple, Optional
 
-_MAXIMUM_LINKS = 40  # as the kernel: path_resolution(7)
+_MAXIMUM_LINKS = 40  # as in the kernel: path_resolution(7)
 _STAFF = 50  # base-passwd's users-and-groups.txt
 _UID_MAP, _OVERFLOW_UID = "/proc/self/uid_map", "/proc/sys/kernel/overflowuid"
 
@@ -16,7 +16,7 @@ class Exposure(NamedTuple):
     path: str
     uid: int
     mode: int
-    foreign: bool  # it belongs to another user; else its permissions let others write
+    foreign: bool  # it belongs to another user; otherwise its permissions let others write
 
 
 def who_can_change(
@@ -26,12 +26,12 @@ def who_can_change(
     readlink: Callable[[str], str] = os.readlink,
     live: bool = True,
 ) -> Optional[Exposure]:
-    """Return the first component of an absolute path that others than root and `user` (the caller) can change.
+    """Return the first component of an absolute path that users other than root and `user` (the caller) can change.
 
     Links are followed, and each component is judged: its owner, and whether its group (unless that is root's) or others
-    may write. A directory with the sticky bit protects what root or `user` owns in it, so it only counts where the path
-    ends. Where `status` and `readlink` answer for a recorded host, `live` is false: its access control lists and groups
-    are not known. Raises OSError where a component cannot be read, ValueError for a relative path.
+    may write. A directory with the sticky bit protects what root or `user` owns in it, so it only counts at the end of
+    the path. If `status` and `readlink` are those of a recorded host, `live` is false: its access control lists and
+    groups are unknown. Raises OSError if a component cannot be read, ValueError for a relative path.
     """
     if not path.startswith("/"):
         raise ValueError("not an absolute path: %s" % path)
@@ -61,7 +61,7 @@ def who_can_change(
 def exposed_below(top: str, left_out: Any = ()) -> Optional[Exposure]:
     """Return the first thing in the tree below a directory that others can change; names `left_out` are not entered.
 
-    A link is judged by what it leads to. Raises OSError.
+    A link is judged by its target. Raises OSError.
     """
     caller = os.geteuid()
     for entry in _walk(top, left_out):
@@ -102,21 +102,21 @@ def _exposure(path: str, found: Any, caller: int, last: bool, live: bool = True)
 
 
 def _is_own_group(path: str, found: Any, caller: int, live: bool) -> bool:
-    """Return whether the group that may write is root's, the caller's decision, or a group of nobody."""
+    """Return whether the group with write permission is root's, was chosen by the caller, or has no members."""
     if found.st_uid == caller != 0:
         return True
     if found.st_gid != 0:
         return live and found.st_gid == _STAFF and path.startswith("/usr/local/") and _is_staff_empty()
     if not live:
         return True
-    try:  # with an access control list the group's bits are its mask, and do not tell who may write; acl(5)
+    try:  # with an access control list the group's bits are its mask, and do not show who may write; acl(5)
         return "system.posix_acl_access" not in os.listxattr(path, follow_symlinks=False)
     except OSError:
         return True  # a file system without such lists
 
 
 def _is_staff_empty() -> bool:
-    """Return whether nobody is in the group staff, to which Debian and Ubuntu gave what lies below /usr/local."""
+    """Return whether the group staff, which owns /usr/local on Debian and Ubuntu, has no members."""
     try:
         with open("/etc/group", encoding="utf-8", errors="replace") as file:
             rows = [line.rstrip("\n").split(":") for line in file]
@@ -129,10 +129,10 @@ def _is_staff_empty() -> bool:
 
 
 def _unmapped_owner() -> FrozenSet[int]:
-    """Return the number that stands for every owner outside of this user namespace, if the system itself has it.
+    """Return the uid that represents every owner outside this user namespace, if system files have it.
 
-    In a namespace with one user (`unshare -r`) root's files cannot be told from those of others, and none of them can
-    be written; user_namespaces(7).
+    In a namespace with one user (`unshare -r`) root's files cannot be distinguished from those of others, and none of
+    them can be written; user_namespaces(7).
     """
     try:
         with open(_OVERFLOW_UID) as file:

@@ -9,8 +9,8 @@ from typing import List, Optional
 from .interpreters import interpreter_exposure, is_python
 from .ownership import Exposure, who_can_change
 
-# Those of sudo's secure_path: the Ascend driver puts npu-smi into /usr/local/sbin or /usr/local/bin. Where others can
-# write into one of them (Debian before 10 gave /usr/local to the group staff) it is left out.
+# Those of sudo's secure_path: the Ascend driver puts npu-smi into /usr/local/sbin or /usr/local/bin. One that others
+# can write to (Debian before 10 gave /usr/local to the group staff) is left out.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 SYSTEM_PATH = ":".join(SYSTEM_DIRECTORIES)
 _SCRIPT_DEPTH = 3  # a script whose interpreter is a script; the kernel allows a few more
@@ -26,10 +26,10 @@ class UntrustedError(PermissionError):
 
 
 def resolve_program(name: str) -> str:
-    """Return the absolute path of a program: a bare name from SYSTEM_DIRECTORIES, an absolute path as it is.
+    """Return the absolute path of a program: a bare name from SYSTEM_DIRECTORIES, an absolute path unchanged.
 
-    The caller's PATH is not asked. Raises FileNotFoundError, UntrustedError where somebody else can change it,
-    PermissionError where it is no program.
+    The caller's PATH is not used. Raises FileNotFoundError, UntrustedError if somebody else can change it,
+    PermissionError if it is not executable.
     """
     if "/" in name or not name:
         candidates = [name] if name.startswith("/") else []
@@ -64,7 +64,7 @@ def _is_trusted(path: str) -> bool:
 
 
 def program_exposure(path: str, depth: int = _SCRIPT_DEPTH) -> Optional[Exposure]:
-    """Return what others can change of a program, its directory, what a link leads to, and a script's interpreter.
+    """Return what others can change of a program, its directory, a link's target, and a script's interpreter.
 
     Raises OSError.
     """
@@ -90,12 +90,12 @@ def _require_program(path: str) -> None:
 
 
 def _script_interpreter(path: str) -> Optional[str]:
-    """Return what a script's first line starts, also by way of env; None for what is no script. Raises OSError."""
+    """Return what a script's first line starts, also through env; None if it is not a script. Raises OSError."""
     try:
         with open(path, "rb") as file:
             line = file.read(256).split(b"\n", 1)[0]
     except PermissionError:
-        return None  # may be executed and not be read: then it is no script
+        return None  # executable but not readable: then it is not a script
     words: List[str] = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
     if words and os.path.basename(words[0]) == "env":
         named = [word for word in words[1:] if not re.match("-|[A-Za-z_][A-Za-z_0-9]*=", word)]

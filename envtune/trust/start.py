@@ -1,4 +1,4 @@
-"""Start a program: the only place where envtune starts one, besides the command of `envtune run`."""
+"""Start a program: the only place where envtune starts one, except for the command of `envtune run`."""
 
 from typing import Any, Dict, Mapping, Optional, Sequence
 
@@ -13,9 +13,9 @@ def start_program(
     marks: Optional[Mapping[str, str]] = None,
     **streams: Any,
 ) -> Any:
-    """Start a command in a session of its own, in /, with nothing to read; return its Popen.
+    """Start a command in its own session, in /, with empty standard input; return its Popen.
 
-    `variables` are what an operation sets, `marks` what envtune itself does. `streams` are stdout and stderr for Popen.
+    `variables` are set by an operation, `marks` by envtune itself. `streams` are stdout and stderr for Popen.
     Raises OSError: FileNotFoundError, UntrustedError; VariableError.
     """
     import subprocess
@@ -25,7 +25,7 @@ def start_program(
     environment.update(marks or {})
     words = list(argv[1:])
     if is_python(program) and environment.get("PYTHONNOUSERSITE") and words[:1] != ["-I"]:
-        words.insert(0, "-I")  # journals of envtune 0.1 have it not
+        words.insert(0, "-I")  # missing in journals of envtune 0.1
     return subprocess.Popen(
         [program] + words,
         stdin=subprocess.DEVNULL,

@@ -1,1 +1,1 @@
-"""Programs that the job's Python runs: standard library, Python 3.6, and what they measure."""
+"""Programs run by the job's Python: Python 3.6, its standard library, and the package they measure."""

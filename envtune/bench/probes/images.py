@@ -2,7 +2,7 @@
 
     python images.py pillow|opencv DIRECTORY
 
-Uses the images in the directory, and writes some where there are none. Prints CPU seconds of the median round as JSON:
+Uses the images in the directory, and writes some if there are none. Prints CPU seconds of the median round as JSON:
 CPU time, because it does not grow while others use the machine.
 """
 
@@ -40,7 +40,7 @@ def example() -> Tuple[int, int, bytes]:
 
 
 def pillow(directory: str) -> Tuple[Callable[[bytes], Any], Callable[[Any], Any], str]:
-    """Return what decodes and what resizes."""
+    """Return the functions that decode and resize."""
     image: Any = importlib.import_module("PIL.Image")
     about = "Pillow " + getattr(importlib.import_module("PIL"), "__version__", "?")
     if not images(directory):
@@ -55,7 +55,7 @@ def pillow(directory: str) -> Tuple[Callable[[bytes], Any], Callable[[Any], Any]
 
 
 def opencv(directory: str) -> Tuple[Callable[[bytes], Any], Callable[[Any], Any], str]:
-    """Return what decodes and what resizes."""
+    """Return the functions that decode and resize."""
     cv2: Any = importlib.import_module("cv2")
     numpy: Any = importlib.import_module("numpy")
     cv2.setNumThreads(1)
@@ -76,7 +76,7 @@ def median(values: List[float]) -> float:
 
 
 def main(library: str, directory: str) -> Dict[str, Any]:
-    """Return what is printed."""
+    """Return the result to print."""
     decode, resize, about = {"pillow": pillow, "opencv": opencv}[library](directory)
     files = images(directory)
     times: Dict[str, List[float]] = {"decode": [], "resize": []}

@@ -1,8 +1,8 @@
-"""What one thread does that dispatches operators: calls, attributes, dictionaries, and calls into a library.
+"""The work of a thread that dispatches operators: calls, attributes, dictionaries, and calls into a library.
 
     python launch.py
 
-Prints CPU seconds of the median round as JSON: they get fewer where the CPU runs faster.
+Prints CPU seconds of the median round as JSON: fewer on a faster CPU.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ class Operator:
         self.name, self.attributes = name, attributes
 
     def key(self, shape: List[int]) -> str:
-        """Return what its kernel would be looked up by."""
+        """Return the key by which its kernel would be looked up."""
         return f"{self.name}-{len(shape)}-{self.attributes['dim']}"
 
 
@@ -38,7 +38,7 @@ def round_of(operators: List[Operator], kernels: Dict[str, int]) -> float:
 
 
 def main() -> Dict[str, Any]:
-    """Return what is printed."""
+    """Return the result to print."""
     operators = [Operator(f"op{at}", {"dim": at}) for at in range(16)]
     times = sorted(round_of(operators, {}) for _ in range(ROUNDS))
     return {"seconds": times[ROUNDS // 2], "about": f"{CALLS} calls"}

@@ -2,8 +2,8 @@
 
     python storage.py DIRECTORY
 
-Prints the seconds that 256 MiB of it took as JSON. The kernel is asked to drop the files first; a file system that
-ignores it gives the speed of the memory.
+Prints the seconds that 256 MiB of it took as JSON. The kernel is asked to drop the files first; on a file system that
+ignores this, the speed of the memory is measured.
 """
 
 import json
@@ -38,7 +38,7 @@ def chosen(directory: str) -> Dict[str, int]:
 
 
 def main(directory: str) -> Dict[str, Any]:
-    """Return what is printed."""
+    """Return the result to print."""
     paths = chosen(directory)
     if not sum(paths.values()):
         sys.exit("no file to read in " + directory)

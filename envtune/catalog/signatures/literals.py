@@ -17,8 +17,8 @@ sre = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parser = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 SHORTEST = 3  # bytes
-MAX_SPELLINGS = 24  # texts that a token is spelled out to
-# Words of lines that report no error, in plog at level INFO and in the output of training scripts.
+MAX_SPELLINGS = 24  # texts into which a token may be expanded
+# Words of lines that report no error, from plog at level INFO and the output of training scripts.
 ORDINARY = (
     "python op_kernel_info_store kernel_name task_type stream_id device_id event_id context infershape infer shape"
     " tiling_key tiling data workspace execute start end success timestamp time_cost timeout synchronizestream"
@@ -34,7 +34,7 @@ NEWLINE = ord("\n")
 
 
 class Literal(NamedTuple):
-    """A piece of text that a match contains: as it is written (`exact`), or in any case (then it is lower case)."""
+    """A piece of text that a match contains: with this case (`exact`), or in any case (then it is lower case)."""
 
     text: str
     exact: bool
@@ -42,7 +42,7 @@ class Literal(NamedTuple):
 
 Literals = FrozenSet[Literal]  # a match contains at least one of them
 Conjunction = Tuple[Literals, ...]  # a match contains at least one of each set; the first is the rarest
-Needs = Tuple[Conjunction, ...]  # a match satisfies at least one conjunction; none when nothing is certain
+Needs = Tuple[Conjunction, ...]  # a match satisfies at least one conjunction; empty if nothing is certain
 
 
 _known: dict[Tuple[str, bool], Any] = {}
@@ -97,9 +97,9 @@ def _conjunction(tokens: Sequence[Any], fold: bool) -> Conjunction:
 
 
 def first_line(tokens: Sequence[Any]) -> Sequence[Any]:
-    """Return the tokens before the first one that can match a line end: what they match is in one line.
+    """Return the tokens before the first one that can match a newline: what they match is in one line.
 
-    What an assertion looks for in later lines is left out; what follows it is in the line in which it stands.
+    What an assertion looks for in later lines is ignored; what follows the assertion is in the same line.
     """
     kept = []
     for operation, argument in tokens:
@@ -111,7 +111,7 @@ def first_line(tokens: Sequence[Any]) -> Sequence[Any]:
 
 
 def may_end_line(operation: Any, argument: Any) -> bool:
-    """Return whether a token can match a line end. In doubt it can."""
+    """Return whether a token can match a newline; true if in doubt."""
     if operation is sre.LITERAL:
         return bool(argument == NEWLINE)
     if operation is sre.NOT_LITERAL:
@@ -143,7 +143,7 @@ def _class_holds_newline(items: Sequence[Any]) -> bool:
 
 
 def _best(options: Iterable[Literals]) -> Literals:
-    """Return the option that is likely the rarest: no member is ordinary, the shortest is longest; empty if none."""
+    """Return the option that is likely the rarest: no member ordinary, the shortest member longest; empty if none."""
     certain = [option for option in options if option and shortest(option) >= SHORTEST]
     return max(certain, key=lambda o: (not ordinary(o), shortest(o), -len(o), sorted(o)), default=frozenset())
 
@@ -159,7 +159,7 @@ def ordinary(option: Literals) -> bool:
 
 
 def _sequence(tokens: Any, fold: bool) -> list[Literals]:
-    """Return what a match contains: each run of tokens that can be spelled out, and what the others need."""
+    """Return what a match contains: each run of tokens that can be expanded, and what the others need."""
     options: list[Literals] = []
     spelled = {""}
     for operation, argument in _flat(tokens):
@@ -191,7 +191,7 @@ def _literals(spelled: AbstractSet[str], fold: bool) -> Literals:
 
 
 def _spellings(operation: Any, argument: Any, fold: bool) -> Optional[set[str]]:
-    """Return every text that the token can match, where those are few and all known; None otherwise."""
+    """Return every text that the token can match, if these are few and all known; None otherwise."""
     if operation is sre.LITERAL:
         return None if fold and argument >= 128 and _has_case(chr(argument)) else {chr(argument)}
     if operation is sre.IN and all(item is sre.LITERAL and one < 128 for item, one in argument) and len(argument) <= 4:
@@ -221,7 +221,7 @@ def _all_spellings(tokens: Any, fold: bool) -> Optional[set[str]]:
 
 
 def _token(operation: Any, argument: Any, fold: bool) -> Literals:
-    """Return what a token that cannot be spelled out needs."""
+    """Return what a token that cannot be expanded needs."""
     if operation is sre.SUBPATTERN:
         fold = bool((fold or argument[1] & sre.SRE_FLAG_IGNORECASE) and not argument[2] & sre.SRE_FLAG_IGNORECASE)
         return _best(_sequence(argument[-1], fold))

@@ -1,9 +1,9 @@
-"""Words that a message holds, in any order, as a regular expression: one signature for the spellings of many releases.
+"""Words that a message contains, in any order, as a regular expression: one signature for the wording of many releases.
 
-CANN, torch_npu and HCCL word one error anew in every release: `[notify][wait] timeout`, `Notify wait time out`,
-`NotifyWaitTimedOut`. A token is one or several words; between them, and where a word has `_` or `-`, any few signs but
-letters and digits may stand, or none. Case does not matter, `timeout`, `time out` and `timed out` are one word, and a
-word stands for everything that begins with it: `fail` finds `failed` and `failure`. `a|b` is either.
+CANN, torch_npu and HCCL reword errors in every release: `[notify][wait] timeout`, `Notify wait time out`,
+`NotifyWaitTimedOut`. A token is one or several words; between them, and where a word has `_` or `-`, a few characters
+other than letters and digits may follow, or none. Case does not matter, `timeout`, `time out` and `timed out` are one
+word, and a word matches everything that begins with it: `fail` finds `failed` and `failure`. `a|b` is either.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Sequence
 
 _TIMEOUT = re.compile(r"(?i)\btime[ds]?[ _-]?out\b")
 _WORDS = re.compile(r"[A-Za-z0-9]+|[^\s\x00-\x7f]+")
-_TIMED_OUT = r"(?<!with)time[ds]?[^A-Za-z0-9\n]?out"  # the function SynchronizeStreamWithTimeout is none
+_TIMED_OUT = r"(?<!with)time[ds]?[^A-Za-z0-9\n]?out"  # not in the function name SynchronizeStreamWithTimeout
 _BETWEEN = r"[^A-Za-z0-9\n]{0,3}"
 _WORD_BEGINS = r"(?<![A-Za-z0-9](?=[a-z0-9]))(?<![A-Z](?=[A-Z](?![a-z])))"  # also within CamelCase
 # The lines that continue a message: indented ones, and the second of torch_npu's.
@@ -33,7 +33,7 @@ def is_token(text: str) -> bool:
 def expression_of(tokens: Sequence[str], multiline: bool = False) -> str:
     """Return the expression for a line (or, `multiline`, a message of several) that holds all tokens in any order.
 
-    Lines are found by the first token, which is why it should be the rarest; of a message it stands in the first line.
+    Lines are found by the first token, which should therefore be the rarest; it must be in the first line of a message.
     """
     first, *others = map(_token, tokens)
     anywhere = rf"(?:[^\n]*{_NEXT_LINE})*?[^\n]*?" if multiline else r"[^\n]*?"
@@ -41,7 +41,7 @@ def expression_of(tokens: Sequence[str], multiline: bool = False) -> str:
 
 
 def is_conjunction(regex: str) -> bool:
-    """Return whether an expression is one of `expression_of`: its match begins with the line."""
+    """Return whether an expression comes from `expression_of`: its match starts at the beginning of the line."""
     return regex.startswith((r"^(?=[^\n]*?", r"^(?=(?:[^\n]*", r"^[^\n]*?"))
 
 

@@ -9,7 +9,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..paths import kind_at
 
-ENTRY_LIMIT = 2000  # entries of the import path; an environment with every package editable has some hundred
+ENTRY_LIMIT = 2000  # entries of the import path; an environment with only editable packages has some hundred
 
 
 def import_path(
@@ -26,7 +26,7 @@ def import_path(
         try:
             names = host.listdir(site)
         except OSError:
-            continue  # whoever lists it again meets the same error and reports it
+            continue  # the caller that lists it again gets the same error and reports it
         for name in sorted(name for name in names if name.endswith(".pth") and not name.startswith(".")):
             try:
                 text = host.read_bytes(site + "/" + name).decode("utf-8", "replace")
@@ -42,7 +42,7 @@ def import_path(
 
 
 def _pth_folders(site: str, text: str) -> List[str]:
-    """Return what a .pth file names; its `import` lines are code and not run."""
+    """Return the paths named in a .pth file; its `import` lines are code and are not run."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     lines = [line.rstrip() for line in lines if not re.match(r"import[ \t]", line) and "\0" not in line]
     return [os.path.normpath(os.path.join(site, line)) for line in lines]
@@ -51,7 +51,7 @@ def _pth_folders(site: str, text: str) -> List[str]:
 def distribution_of(name: str) -> Optional[Tuple[str, str]]:
     """Return (normalised name, version) from the name of a metadata file or directory; None for anything else.
 
-    The version is "" where only the content says it (`foo.egg-info`, `foo.egg-link`). Names as in PEP 503.
+    The version is "" if only the content gives it (`foo.egg-info`, `foo.egg-link`). Names as in PEP 503.
     """
     if not name.endswith((".dist-info", ".egg-info", ".egg", ".egg-link")):
         return None

@@ -1,4 +1,4 @@
-"""Which versions of the C and C++ runtime a library needs, and which it provides, read from the file.
+"""Which versions of the C and C++ runtime a library needs, and which it provides, from its ELF headers.
 
 Nothing is loaded: only the headers, the dynamic section and the two version sections of an ELF file are read, each
 piece bounded. Source: System V gABI, chapters 4 and 5; LSB, "Symbol Versioning" (.gnu.version_r, .gnu.version_d).
@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_STRTAB, DT_VERDEF, DT_VERNEED = 5, 0x6FFFFFFC, 0x6FFFFFFE
-ENTRIES = 2000  # of a table: headers, dynamic entries, versions; libstdc++ defines some 60
+ENTRIES = 2000  # per table: headers, dynamic entries, versions; libstdc++ defines about 60
 NAME = 128  # bytes of a version's name
-READS = 20000  # of one file; a library takes some hundred
+READS = 20000  # per file; a library takes some hundred
 RUNTIME = ("GLIBC", "GLIBCXX", "CXXABI")
 _VERSION = re.compile(r"(%s)_(\d+(?:\.\d+)*)$" % "|".join(RUNTIME))
 
@@ -85,7 +85,7 @@ def _dynamic(read_at: Callable[[int, int], bytes], segments: List[Any]) -> Dict[
 
 
 def _offset(segments: List[Any], address: Optional[int]) -> Optional[int]:
-    """Return where in the file an address lies."""
+    """Return the file offset of an address."""
     if address is None:
         return None
     for segment in segments:

@@ -2,7 +2,7 @@
 
 
 class Unresolved(Exception):
-    """Reading does not show which interpreter it is: a code, the path it ended at, and a detail."""
+    """The interpreter cannot be determined by reading: a code, the path where the search ended, and a detail."""
 
     def __init__(self, code: str, path: str, detail: str = "") -> None:
         Exception.__init__(self, "%s: %s %s" % (code, path, detail))

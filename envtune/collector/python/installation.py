@@ -1,4 +1,4 @@
-"""Where an interpreter's installation lies, its version and its site directories.
+"""The location of an interpreter's installation, its version and its site directories.
 
 Sources: CPython's site.py and Modules/getpath (3.6 to 3.13), Debian's and Fedora's patched site.py.
 """
@@ -14,8 +14,8 @@ from .errors import Unresolved
 def venv_settings(host: Any, path: str) -> Tuple[Optional[Dict[str, str]], str]:
     """Return the keys of the pyvenv.cfg of an interpreter path, and its directory; (None, "") without one.
 
-    CPython looks beside the path it was started by and one level up, without following links. A virtualenv older than
-    20 has no such file; it is known by lib/pythonX.Y/orig-prefix.txt.
+    CPython looks in the directory of the path it was started by and one level up, without following links. A virtualenv
+    older than 20 has no such file; it is recognised by lib/pythonX.Y/orig-prefix.txt.
     """
     folder = os.path.dirname(path)
     for place in (folder, os.path.dirname(folder)):
@@ -40,7 +40,7 @@ def venv_settings(host: Any, path: str) -> Tuple[Optional[Dict[str, str]], str]:
 
 
 def venv_version(host: Any, settings: Mapping[str, str], prefix: str, real: str) -> str:
-    """Return the X.Y of a virtual environment; raises Unresolved where nothing says it."""
+    """Return the X.Y of a virtual environment; raises Unresolved if nothing tells it."""
     for key in ("version", "version_info"):
         match = re.match(r"([0-9]+\.[0-9]+)", settings.get(key, ""))
         if match:
@@ -54,7 +54,7 @@ def _version_by_name(name: str) -> str:
 
 
 def _only_version(host: Any, prefix: str, real: str) -> str:
-    """Return the X.Y of the one lib/pythonX.Y below `prefix`."""
+    """Return the X.Y of the only lib/pythonX.Y below `prefix`."""
     versions = set()
     for lib in ("lib", "lib64"):
         for name in names_in(host, "%s/%s" % (prefix, lib)):
@@ -66,10 +66,10 @@ def _only_version(host: Any, prefix: str, real: str) -> str:
 
 
 def installation(host: Any, folders: Sequence[str], name: str) -> Tuple[str, str]:
-    """Return (prefix, version) of the Python that the first of `folders` belongs to: the nearest with its library.
+    """Return (prefix, version) of the Python that the first of `folders` belongs to: the nearest one with the library.
 
-    CPython looks for lib/pythonX.Y/os.py from there upwards. Where no folder has it above, the directory alone counts,
-    since a recording need not hold os.py.
+    CPython looks for lib/pythonX.Y/os.py from there upwards. If no parent has it, the directory alone is enough, since
+    a recording may lack os.py.
     """
     version = _version_by_name(name)
     if not version:
@@ -84,7 +84,7 @@ def installation(host: Any, folders: Sequence[str], name: str) -> Tuple[str, str
 
 
 def _parents(folder: str) -> Iterator[str]:
-    """Yield the directory and those above it."""
+    """Yield the directory and its parents."""
     while folder.startswith("/"):
         yield folder
         if folder == "/":
@@ -93,7 +93,7 @@ def _parents(folder: str) -> Iterator[str]:
 
 
 def _is_landmark(host: Any, path: str) -> bool:
-    """Return whether something is there; what a recording leaves open counts as absent, the next landmark decides."""
+    """Return whether it exists; what a recording does not say counts as absent, and the next landmark decides."""
     try:
         host.stat(path)
     except PermissionError:
@@ -109,7 +109,7 @@ def site_packages(prefix: str, version: str) -> List[str]:
 
 
 def user_site(variables: Mapping[str, str], version: str) -> List[str]:
-    """Return the user's own site directory, none where it is switched off."""
+    """Return the user's site directory, none if it is disabled."""
     base = variables.get("PYTHONUSERBASE") or (variables["HOME"] + "/.local" if variables.get("HOME") else "")
     if not base or variables.get("PYTHONNOUSERSITE"):
         return []
@@ -117,7 +117,7 @@ def user_site(variables: Mapping[str, str], version: str) -> List[str]:
 
 
 def installation_sites(host: Any, prefix: str, version: str) -> List[str]:
-    """Return the site directories of an installation, in import order, with what Debian and Fedora changed for /usr."""
+    """Return the site directories of an installation, in import order, as patched by Debian and Fedora for /usr."""
     if prefix != "/usr":
         return site_packages(prefix, version)
     debian = [

@@ -1,4 +1,4 @@
-"""The job's interpreter: the one that was named, that a process runs, of the active environment, or on PATH."""
+"""The job's interpreter: the one that was named, that of a process, of the active environment, or on PATH."""
 
 import os
 import re
@@ -17,10 +17,10 @@ from .installation import (
 )
 from .wrappers import PYTHON_NAME, interpreter_behind
 
-# Where a second Python usually lives on these hosts: source builds as the porting guide makes them, conda.
+# Usual places of a second Python on these hosts: source builds as in the porting guide, conda.
 CONDA_FOLDERS = ("conda", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")
 USUAL_PYTHONS = tuple(base + "/" + name for base in ("/opt", "/usr/local", "/root") for name in CONDA_FOLDERS)
-HOME_PYTHONS = CONDA_FOLDERS + (".conda",)  # ~/.conda/envs: of a conda that others installed
+HOME_PYTHONS = CONDA_FOLDERS + (".conda",)  # ~/.conda/envs: for a conda installed by others
 
 
 def find_interpreter(
@@ -28,7 +28,7 @@ def find_interpreter(
 ) -> Dict[str, Any]:
     """Return the job's Python: {path, real, version, kind, prefix, sites, chosen}; raises Unresolved or OSError.
 
-    `chosen` is the word for why: named, pid, VIRTUAL_ENV, CONDA_PREFIX or PATH.
+    `chosen` is the reason: named, pid, VIRTUAL_ENV, CONDA_PREFIX or PATH.
     """
     if named:
         path, chosen = named_interpreter(host, variables, cwd, named), "named"
@@ -68,7 +68,7 @@ def describe_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path
 
 
 def named_interpreter(host: Any, variables: Mapping[str, str], cwd: str, named: str) -> str:
-    """Return the path that `--python` means: a file, a virtual environment's directory, or a name on PATH."""
+    """Return the path meant by `--python`: a file, a virtual environment's directory, or a name on PATH."""
     if named.startswith("~/"):
         named = variables.get("HOME", "~") + named[1:]
     if "/" not in named and kind_at(host, os.path.join(cwd, named)) != "dir":
@@ -112,7 +112,7 @@ def process_interpreter(host: Any, variables: Mapping[str, str], pid: int) -> st
 
 
 def _started_by(host: Any, variables: Mapping[str, str], folder: str, first: str) -> Iterator[str]:
-    """Yield the paths that argv[0] may stand for."""
+    """Yield the paths that argv[0] may refer to."""
     cwd = link_text(host, folder + "/cwd") or "/"
     if "/" in first:
         yield os.path.normpath(os.path.join(cwd, first))
@@ -126,7 +126,7 @@ def _started_by(host: Any, variables: Mapping[str, str], folder: str, first: str
 
 
 def _default_interpreter(host: Any, variables: Mapping[str, str], cwd: str) -> Tuple[str, str]:
-    """Return the Python of the active environment, else the first on PATH, and why it is that one."""
+    """Return the Python of the active environment, else the first on PATH, and the reason."""
     skipped = []
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = variables.get(name, "").rstrip("/")
@@ -144,7 +144,7 @@ def _default_interpreter(host: Any, variables: Mapping[str, str], cwd: str) -> T
 
 
 def _only_envtune(host: Any, folder: str) -> bool:
-    """Return whether a virtual environment was made for envtune: it holds envtune and no torch."""
+    """Return whether a virtual environment was created for envtune: it contains envtune and no torch."""
     names: List[str] = []
     for lib in names_in(host, folder + "/lib"):
         if lib.startswith("python"):
@@ -162,7 +162,7 @@ def environment_python(host: Any, folder: str) -> Optional[str]:
 
 
 def other_interpreters(host: Any, variables: Mapping[str, str], cwd: str) -> List[str]:
-    """Return the interpreters that are usual on training hosts, for the question which of them holds torch."""
+    """Return the usual interpreters on training hosts, to find out which of them has torch."""
     paths: Dict[str, None] = {}
     for name in ("python3", "python") + tuple("python3.%d" % minor for minor in range(6, 15)):
         for folder in search_path(variables, cwd):
@@ -183,7 +183,7 @@ def other_interpreters(host: Any, variables: Mapping[str, str], cwd: str) -> Lis
 
 
 def _environments(host: Any, root: str) -> List[str]:
-    """Return the names of the environments of a conda, none when they cannot be read."""
+    """Return the names of the environments of a conda, none if they cannot be read."""
     try:
         return names_in(host, root + "/envs")
     except OSError:
@@ -196,7 +196,7 @@ def holds_torch(host: Any, sites: Sequence[str]) -> bool:
 
 
 def pip_commands(host: Any, variables: Mapping[str, str], cwd: str, version: str) -> List[Tuple[str, str]]:
-    """Return (command, path) of pip, pip3 and pipX.Y, as they are found on PATH."""
+    """Return (command, path) of pip, pip3 and pipX.Y, as found on PATH."""
     names = ["pip", "pip" + version.split(".")[0], "pip" + version]
     paths = [(name, on_path(host, variables, cwd, name)) for name in names]
     return [(name, path) for name, path in paths if path is not None]

@@ -12,13 +12,13 @@ from .errors import Unresolved
 
 SCRIPT_LIMIT = 65536  # bytes; a wrapper script is far smaller, and most interpreters are larger
 PYTHON_NAME = r"(?:python|pypy)[0-9.]*[a-z]*$"
-EXPANSION_LIMIT = 16384  # characters of a value or word with its variables filled in
-VERSION_LIMIT = 20  # versions of Python that pyenv is told to look through
+EXPANSION_LIMIT = 16384  # characters of a value or word with its variables expanded
+VERSION_LIMIT = 20  # versions of Python that pyenv is configured to search
 SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh")
 
 
 def interpreter_behind(host: Any, variables: Mapping[str, str], cwd: str, path: str) -> Tuple[str, str]:
-    """Return (the path an interpreter is started by, the interpreter), through links, shims and wrapper scripts."""
+    """Return (path the interpreter is started by, interpreter), following links, shims and wrapper scripts."""
     for _ in range(10):
         try:
             real = real_path(host, path)
@@ -34,7 +34,7 @@ def interpreter_behind(host: Any, variables: Mapping[str, str], cwd: str, path: 
 
 
 def script_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path: str) -> Optional[str]:
-    """Return the Python that a script such as pip is started by, None when the script is not a Python one."""
+    """Return the Python that runs a script such as pip, None if it is not a Python script."""
     for _ in range(10):
         try:
             text = _script(host, real_path(host, path))
@@ -50,7 +50,7 @@ def script_interpreter(host: Any, variables: Mapping[str, str], cwd: str, path: 
         if first and re.match(PYTHON_NAME, os.path.basename(first[0])):
             return first[0]
         long_form = re.search(r"^'''exec' \"?(/[^\"\n]+?)\"? \"\$0\" \"\$@\"", text, re.M)
-        if long_form:  # what pip writes when the path is too long for a #! line
+        if long_form:  # written by pip if the path is too long for a #! line
             return long_form.group(1)
         path = _target(host, variables, cwd, path, text)
     raise Unresolved("circle", path)
@@ -76,7 +76,7 @@ def _script(host: Any, path: str) -> Optional[str]:
     except PermissionError:
         raise
     except OSError:
-        if is_python:  # a recording keeps the text of scripts, and of programs only that they are there
+        if is_python:  # a recording keeps the text of scripts, but only the existence of programs
             return None
         raise
     if data.startswith(b"\x7fELF") or (is_python and not data):
@@ -109,7 +109,7 @@ def _pyenv_target(host: Any, variables: Mapping[str, str], cwd: str, path: str, 
 
 
 def _pyenv_versions(host: Any, variables: Mapping[str, str], cwd: str, root: str) -> Tuple[List[str], str]:
-    """Return the versions that are chosen, and where that is said."""
+    """Return the selected versions, and where they are selected."""
     if variables.get("PYENV_VERSION"):
         return variables["PYENV_VERSION"].split(":"), "PYENV_VERSION"
     folder = variables.get("PYENV_DIR") or cwd
@@ -131,13 +131,13 @@ def _pyenv_versions(host: Any, variables: Mapping[str, str], cwd: str, root: str
 
 
 def _newest(names: Sequence[str], stem: str) -> Optional[str]:
-    """Return the newest release that `stem` means: 3.7 is the highest 3.7.N that is installed."""
+    """Return the newest release matching `stem`: 3.7 is the highest 3.7.N that is installed."""
     releases = [n for n in names if n.startswith(stem + ".") and re.match(r"[0-9.]+$", n)]
     return max(releases, key=lambda n: [int(part or 0) for part in n.split(".")]) if releases else None
 
 
 def _wrapper_target(host: Any, variables: Mapping[str, str], cwd: str, path: str, text: str) -> str:
-    """Return the program a wrapper script starts, where its text names exactly one."""
+    """Return the program a wrapper script starts, if its text names exactly one."""
     lines = text.splitlines()
     if not any(os.path.basename(word) in SHELLS for word in lines[0][2:].split()):
         raise Unresolved("wrapper", path, lines[0])
@@ -155,7 +155,7 @@ def _wrapper_target(host: Any, variables: Mapping[str, str], cwd: str, path: str
 
 
 def _started_programs(lines: Sequence[str], known: Dict[str, str]) -> List[str]:
-    """Return every program that may be started in the end; `known` follows the assignments."""
+    """Return every program that may finally be started; `known` tracks the assignments."""
     assigned: Dict[str, str] = {}
     programs: List[str] = []
     for line in [line.strip() for line in lines]:
@@ -167,7 +167,7 @@ def _started_programs(lines: Sequence[str], known: Dict[str, str]) -> List[str]:
             if assigned.setdefault(name, value) == value:
                 known[name] = value
             else:
-                known.pop(name, None)  # set twice: which value holds depends on what the script meets
+                known.pop(name, None)  # set twice: the value depends on how the script runs
             continue
         for name in re.findall(r"\b([A-Za-z_]\w*)=", line):
             assigned[name] = ""
@@ -177,7 +177,7 @@ def _started_programs(lines: Sequence[str], known: Dict[str, str]) -> List[str]:
 
 
 def _last_commands(line: str) -> List[str]:
-    """Return what a line hands over to: `if ...; then exec A "$@"; fi` and a last line `B "$@"` are two programs."""
+    """Return the programs that a line starts: `if ...; then exec A "$@"; fi` with a last line `B "$@"` has two."""
     started = re.split(r"(?:^|[;&|({]|\b(?:then|else|do)\b)\s*exec\s+(?![0-9]*[<>])", line)[1:]
     passed_on = re.search(r"\$(@|\{1\+|\*)", line) and not re.match(r"(set|for|while|case|shift|local)\b", line)
     return [line] if not started and passed_on else started
@@ -186,7 +186,7 @@ def _last_commands(line: str) -> List[str]:
 def expanded(text: str, known: Mapping[str, str]) -> str:
     """Return `text` with known shell variables, and the usual spellings of the script's directory, filled in.
 
-    What is, or would get, longer than EXPANSION_LIMIT is returned as it is.
+    What is, or would become, longer than EXPANSION_LIMIT is returned unchanged.
     """
     if "$" not in text or len(text) > EXPANSION_LIMIT:
         return text
@@ -207,7 +207,7 @@ def expanded(text: str, known: Mapping[str, str]) -> str:
 
 
 def _substituted(found: Any, path: str) -> str:
-    """Return what `$(...)` gives where it names the directory or the path of the script at `path`; else itself."""
+    """Return the value of `$(...)` if it names the directory or the path of the script at `path`; else itself."""
     words = found.group(1).replace("${0}", "$0").replace('"$0"', "$0").split()
     if words[:2] == ["readlink", "-f"]:
         words[:2] = ["realpath"]

@@ -1,7 +1,7 @@
-"""Take secrets out of whatever leaves the program: by names of variables and options, and by what secrets look like.
+"""Remove secrets from whatever leaves the program: by names of variables and options, and by what secrets look like.
 
 Everything that is recorded, printed, journalled or sent goes through one of these functions. Bytes that are not UTF-8
-pass as surrogates, so that one of them changes nothing; docs/snapshot.md says what is redacted.
+are kept as surrogates, so that they do not change the result; docs/snapshot.md says what is redacted.
 """
 
 import re
@@ -12,8 +12,8 @@ from .text import merged, redacted, secret_spans
 from .values import REDACTED, is_trivial, keeps
 from .words import line_spans, password_of, word_spans
 
-# Trees of the kernel: links inside them lead to other names of the same thing, so they are passed through unrecorded,
-# and what is read there is the kernel's.
+# Trees of the kernel: links inside them lead to other names of the same thing, so they are followed without being
+# recorded; what is read there comes from the kernel.
 KERNEL_TREES = ("/proc/", "/sys/")
 
 
@@ -23,7 +23,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_value(name: str, value: str) -> str:
-    """Return the value of a variable as it may be kept."""
+    """Return the value of a variable in the form that may be kept."""
     if value and not keeps(name, value):
         return REDACTED
     password = password_of(name, value)
@@ -43,7 +43,7 @@ def redact_row(row: Mapping[str, Any]) -> Dict[str, Any]:
     return {key: redact_text(value) if key in ("stdout", "stderr") else value for key, value in row.items()}
 
 
-# What is kept of the environment of a process that was not named: what a training job is tuned by, nothing private.
+# What is kept of the environment of a process that was not named: variables that tune a training job, nothing private.
 JOB_VARIABLE = re.compile(
     r"(ACL|ASCEND|ATB|COMBINED|CPU_AFFINITY|DEVICE_|DISABLE_|DUMP_|DYNAMIC|GE_|HCCL|HOST_|HOSTAPI|INDUCTOR|INF_NAN|JOB_ID"
     r"|LOCAL_|MASTER_|MULTI_STREAM|NPU|OMP_|OOM|P2P_HCCL|PERF_DUMP|PER_STREAM|PROFILING|PTCOPY|PYTORCH|RANK|RESUME"
@@ -60,7 +60,7 @@ _ENV_LINE = re.compile(r"^([ \t]*(?:export[ \t]+)?([^\W\d][\w.-]*)[ \t]*=[ \t]*)
 
 
 def redact_file(path: str, data: bytes, job: Optional[int] = None, env_file: bool = False) -> Optional[bytes]:
-    """Return the content of a file as it may be kept, None where it cannot be redacted: it is no text.
+    """Return the content of a file in the form that may be kept, None if it cannot be redacted because it is not text.
 
     `job` is the process that was named by --pid; `env_file`: the file is read as `KEY=VALUE` lines, or by a shell.
     """
@@ -71,7 +71,7 @@ def redact_file(path: str, data: bytes, job: Optional[int] = None, env_file: boo
         return _encoded(_redacted_rows(text.split("\0"), of_process.group(2) == "environ", named))
     if path.startswith(KERNEL_TREES) and path != "/proc/cmdline":
         return data
-    if "\0" in text or data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, or no text
+    if "\0" in text or data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, or not text
         return None
     if env_file and not _FOR_A_SHELL.search(text):
         text = _ENV_LINE.sub(_env_line, text)
@@ -101,7 +101,7 @@ def _is_for_a_shell(path: str, text: str) -> bool:
 
 
 def _env_line(match: "re.Match[str]") -> str:
-    """Return a line of an env file, in which all that follows `=` is the value."""
+    """Return a line of an env file, in which everything after `=` is the value."""
     start, name, value = match.groups()
     kept = not value or keeps(name, value) or is_trivial(value.partition(" #")[0].strip(" \"'"))
     return start + (value if kept else '"' + REDACTED + '"')

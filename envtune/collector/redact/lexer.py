@@ -1,7 +1,7 @@
-"""Divide a shell script into the words of its commands, with the place of every character of a word in the script.
+"""Split a shell script into the words of its commands, with the position of every character of a word in the script.
 
 Enough of the grammar to know where a word ends and how it is quoted: quotes, expansions, substitutions, arrays,
-comments and here-documents. One pass; what is open is kept on a stack, so that nesting costs no recursion.
+comments and here-documents. One pass; open constructs are kept on a stack, so that nesting needs no recursion.
 """
 
 import bisect
@@ -25,7 +25,7 @@ _HEREDOC_WORD = re.compile(r"[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"
 class Segment:
     """A piece of a word: `start` to `end` in the word, `raw_start` to `raw_end` in the script, and how it is quoted.
 
-    `quotes` are where the quotes around it begin and end, shared by the pieces between the same two; None without any.
+    `quotes` are the positions of the quotes around it, shared by the pieces between the same quotes; None without any.
     """
 
     __slots__ = ("end", "quotes", "raw_end", "raw_start", "start", "style")
@@ -36,7 +36,7 @@ class Segment:
 
 
 class Word:
-    """A word of a command. `text` has OPAQUE for each expansion; `defaults` are the places of `x` in `${NAME:-x}`."""
+    """A word of a command. `text` has OPAQUE for each expansion; `defaults` are the spans of `x` in `${NAME:-x}`."""
 
     def __init__(self) -> None:
         self.parts: List[str] = []
@@ -44,13 +44,13 @@ class Word:
         self.segments: List[Segment] = []
         self.defaults: List[Tuple[str, int, int]] = []
         self.begun = False
-        self.array = ""  # the name of the array it is an element of
-        self.value_of = ""  # the name of the variable that gets what its command prints: NAME=$(...)
+        self.array = ""  # the name of the array that it is an element of
+        self.value_of = ""  # the name of the variable that receives its command's output: NAME=$(...)
         self.is_input = False  # <<< word
 
     @property
     def text(self) -> str:
-        """Return what the word is to the command."""
+        """Return the role of the word in the command."""
         return "".join(self.parts)
 
     def add(self, text: str, raw: Tuple[int, int], style: str, quotes: Optional[List[int]] = None) -> None:
@@ -63,7 +63,7 @@ class Word:
 
 
 class _Frame:
-    """Something that is open: a list of commands, double quotes, an expansion in braces, an array, arithmetic."""
+    """An open construct: a list of commands, double quotes, an expansion in braces, an array, arithmetic."""
 
     def __init__(self, kind: str, end: str = "", word: Optional[Word] = None) -> None:
         self.kind, self.end = kind, end
@@ -320,18 +320,18 @@ class Lexer:
             self.at = at + 2 if text[at + 1 : at + 2] in ("&", ">") else at + 1
 
     def _skip_heredocs(self) -> None:
-        """Go on behind the here-documents that this line began."""
+        """Continue after the here-documents that this line began."""
         for end_word, strips in self.heredocs:
             places = self._lines().get(end_word, ())
             place = bisect.bisect_left(places, (self.at, 0))
             while place < len(places) and not strips and places[place][1]:  # begins with tabs
                 place += 1
-            if place < len(places):  # without an end it may be none at all
+            if place < len(places):  # without an end it may not be one at all
                 self.at = min(places[place][0] + places[place][1] + len(end_word) + 1, len(self.text))
         self.heredocs = []
 
     def _lines(self) -> Dict[str, List[Tuple[int, int]]]:
-        """Return, for every short line without its tabs, where it begins, and with how many tabs."""
+        """Return {short line, stripped of leading tabs: its positions and numbers of tabs}."""
         if self._line_places is None:
             self._line_places = {}
             start = 0

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import List
 
 PLAIN, SUSPECT, SECRET, PASSWORD = 0, 1, 2, 3  # SUSPECT: the value decides; PASSWORD: a number may be one, too
-NAME_LIMIT = 128  # characters of a name that are looked at, from its end
+NAME_LIMIT = 128  # characters of a name that are examined, from its end
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _PASSWORD_WORDS = frozenset(
@@ -58,7 +58,7 @@ _PASSWORD_ENDING = re.compile(
     r"|store|vault|smtp|ftp|require|bind|sudo|ldap|mail|become|cert|keystore|truststore|auth|priv|snmp|wifi|bmc|ipmi)pass)$"
 )
 _CHINESE = re.compile("\u5bc6\u7801|\u53e3\u4ee4|\u5bc6\u94a5|\u4ee4\u724c|\u79c1\u94a5|\u51ed\u8bc1")
-# The value decides where a name ends so.
+# The value decides if a name ends like this.
 _SUSPECT_WORDS = frozenset(
     [
         "auth",
@@ -280,9 +280,9 @@ _COMPILER_PASSES = frozenset(
         "all",
     ]
 )
-# What is pinned, or has pins.
+# Words before `pin` that make it something else: what is pinned, or has pins.
 _PINNED = frozenset(["cpu", "core", "gpio", "led", "irq", "numa", "thread", "rank", "npu", "memory", "reset", "page"])
-# What may follow the word of a secret without changing what the value is.
+# What may follow the word for a secret without changing the meaning of the value.
 _QUALIFIERS = frozenset(
     [
         "value",

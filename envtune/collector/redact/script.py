@@ -1,4 +1,4 @@
-"""Redact a shell script so that a shell, and whoever reads it like one, still finds the same commands in it."""
+"""Redact a shell script so that a shell, and whoever parses it like one, still finds the same commands in it."""
 
 import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
@@ -9,14 +9,14 @@ from .text import merged, secret_spans
 from .values import OPAQUE, REDACTED, keeps_graded
 from .words import reads_secret, word_spans
 
-WITHIN = REDACTED.strip("<>")  # within a word, where the brackets could be read as redirections
+WITHIN = REDACTED.strip("<>")  # inside a word, where the brackets could be read as redirections
 Change = Tuple[int, int, str]
 
 
 def redact_script(text: str) -> str:
-    """Return a script or env file without secrets, in such a way that a shell still reads it as it was.
+    """Return a script or env file without secrets, so that a shell still parses it the same way.
 
-    A value becomes a quoted word; within a word it becomes "redacted" without quotes. Expansions and substitutions in
+    A value becomes a quoted word; inside a word it becomes "redacted" without quotes. Expansions and substitutions in
     it stay, and so does the number of lines.
     """
     text = _with_changes(text, _Redactor().changes(text))
@@ -83,7 +83,7 @@ class _Redactor:
         self._printed = [word for word in words[1:] if not _is_format(word.text)] if prints else ()
 
     def _assigned(self, words: Sequence[Word], texts: Sequence[str]) -> Iterator[Tuple[int, int, int]]:
-        """Yield what a command gives to a variable, or compares with one."""
+        """Yield the values that a command assigns to a variable, or compares with one."""
         inputs = [n for n, word in enumerate(words) if word.is_input]
         grades = _given(texts, inputs)
         if words and words[0].value_of:  # NAME=$(base64 -d <<< word)
@@ -97,7 +97,7 @@ class _Redactor:
                 yield n, 0, len(texts[n])
 
     def _parameter(self, word: Word) -> str:
-        """Return the name of the variable that a word is the value of; empty for any other word."""
+        """Return the name of the variable whose value a word is; empty for any other word."""
         pieces = word.segments
         if not pieces or pieces[0].style != FILLED_IN:
             return ""
@@ -126,7 +126,7 @@ class _Redactor:
 
 
 def _given(texts: Sequence[str], inputs: Sequence[int]) -> Dict[int, int]:
-    """Return the grades of the words that `printf -v NAME`, `read NAME <<<` and `for NAME in` give to a variable."""
+    """Return the grades of the words that `printf -v NAME`, `read NAME <<<` and `for NAME in` assign to a variable."""
     if texts[:2] == ["printf", "-v"] and len(texts) > 3:
         return dict.fromkeys(range(3, len(texts)), secret_grade(texts[2]))
     if texts[:1] == ["read"]:
@@ -138,19 +138,19 @@ def _given(texts: Sequence[str], inputs: Sequence[int]) -> Dict[int, int]:
 
 
 def _is_format(text: str) -> bool:
-    """Return whether a word of `echo` or `printf` is none of what they print."""
+    """Return whether a word of `echo` or `printf` is not printed."""
     return re.match(r"-|[^%]{0,80}%|[^\\]{0,80}\\n", text) is not None or not text.strip(OPAQUE)
 
 
 def _defaults(word: Word, text: str) -> Iterator[Tuple[int, int]]:
-    """Yield the places of `x` in `${TOKEN:-x}`, where the name of the parameter is that of a secret."""
+    """Yield the positions of `x` in `${TOKEN:-x}`, if the parameter's name is that of a secret."""
     for name, start, end in word.defaults:
         if not keeps_graded(secret_grade(name), text[start:end]):
             yield start, end
 
 
 def _whole(word: Word, pieces: Sequence[Segment], start: int, end: int) -> Optional[Tuple[int, int]]:
-    """Return where a value that ends its word stands with its quotes, if nothing else is within them."""
+    """Return the position, quotes included, of a value that ends its word, if the quotes contain nothing else."""
     if not pieces or end < word.length or any(piece.style == FILLED_IN for piece in pieces):
         return None
     first, last = pieces[0], pieces[-1]

@@ -1,6 +1,6 @@
 """Find secrets in any text: a line of a log, a file of configuration, code, one word of a command line.
 
-Every pattern is tried at a place once and gives up without looking at the rest again, so that the time grows with the
+Every pattern is tried once per position and fails without scanning the rest again, so that the time is linear in the
 length of the text.
 """
 
@@ -38,14 +38,14 @@ _CHINESE_NAMED = re.compile(
 )
 _OPENING = re.compile(r"(?:[A-Za-z]?\$?)(\\{0,3})([\"'])")
 _BARE = re.compile(r"[^\s\"'`,;&<>%s]{1,1024}" % OPAQUE)
-_SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]{1,1024}")  # a longer one is judged by its beginning
+_SHELL_BARE = re.compile(r"[^\s\"'`,;&|<>(){}\[\]$\\]{1,1024}")  # a longer one is judged by its prefix
 _WORD_REST = re.compile(r"[^\s%s]{1,1024}" % OPAQUE)
 _LINE = re.compile(r"[^\"'\n\\]+")
 _AUTHORIZATION = re.compile(r"(?:proxy-)?authorization$|(?:set-)?cookie$", re.I)
 _AUTHORIZATION_SCHEME: Any = re.compile(r"[\"']?(?:[A-Za-z][\w-]{1,20}[ \t]+)?(?=[^\s=]*)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic|negotiate|digest)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _XML = re.compile(r"<([A-Za-z][\w.:-]{0,80})>([^<>\n]{1,4096})</")
-# Alone, or behind words that say whose it is: `xai-...`, `team_token_v2-...`.
+# Alone, or after words that say whose it is: `xai-...`, `team_token_v2-...`.
 _LONG = re.compile(r"(?<![\w+./-])(?:[A-Za-z0-9]{1,12}[_.-]){0,3}?(/?[A-Za-z0-9][A-Za-z0-9+/]{22,})={0,2}(?![\w+/])")
 _DIGEST_BEFORE = re.compile(
     r"(?i)(?:sha-?\d{1,3}|md5|blake2b|digest|checksum|integrity|hash)[\"']?\s{0,2}[-=:]\s{0,2}[\"']?$"
@@ -107,7 +107,7 @@ _PROSE = frozenset(
 
 
 def secret_spans(text: str, in_shell: bool = False) -> List[Span]:
-    """Return where secrets stand in a text, in order and apart from each other.
+    """Return the spans of secrets in a text, in order and without overlap.
 
     `in_shell`: the text may be a script; then a bare value ends before what a shell would read as an operator.
     """
@@ -119,7 +119,7 @@ def secret_spans(text: str, in_shell: bool = False) -> List[Span]:
 
 
 def merged(spans: Iterable[Span]) -> List[Span]:
-    """Return the spans in order, those that touch or overlap as one."""
+    """Return the spans in order, with adjacent or overlapping ones merged."""
     kept: List[Span] = []
     for start, end in sorted(spans):
         if kept and start <= kept[-1][1]:
@@ -139,7 +139,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _long_tokens(text: str) -> Iterator[Span]:
-    """Yield what was drawn at random and is no digest: the only sign of a secret without a name."""
+    """Yield what looks random and is not a digest: the only sign of a secret without a name."""
     for match in _LONG.finditer(text):
         word = match.group(1)
         if (looks_random(word) and word.count("/") * 8 <= len(word)) and not _DIGEST_BEFORE.search(
@@ -181,7 +181,7 @@ def _logins(text: str) -> Iterator[Span]:
 
 
 def _url_spans(url: str) -> Iterator[Span]:
-    """Yield the secrets of what follows `://`: a password, a token in place of a user, parameters, a webhook's path."""
+    """Yield the secrets of what follows `://`: a password, a token instead of a user, parameters, a webhook's path."""
     yield from _login_spans(url)
     hook = _HOOKS.search(url)
     if hook is not None:
@@ -196,7 +196,7 @@ def _url_spans(url: str) -> Iterator[Span]:
 
 
 def looks_like_hook(path: str) -> bool:
-    """Return whether the path behind the address of a webhook is long enough to be one."""
+    """Return whether the path after a webhook's address is long enough to be a secret."""
     return len(path) >= 12 and any(c.isdigit() for c in path)
 
 
@@ -215,7 +215,7 @@ def _login_spans(url: str) -> Iterator[Span]:
 
 
 def looks_like_token(user: str) -> bool:
-    """Return whether the user in a URL is none: no person's or service's name has so many kinds of characters."""
+    """Return whether the user in a URL is a token: no person's or service's name has so many kinds of characters."""
     return not is_trivial(user) and (looks_secret(user) or (len(user) >= 12 and any(c.isdigit() for c in user)))
 
 
@@ -237,7 +237,7 @@ def _named(text: str, in_shell: bool) -> Iterator[Span]:
 
 
 def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
-    """Return where the value of a name stands; None where there is none, or none that is a secret."""
+    """Return the span of a name's value; None if there is none, or it is not a secret."""
     mark, name = match.group("mark").strip(), match.group("name")
     if match.group("blank").startswith(",") and not match.group("close"):
         return None
@@ -260,7 +260,7 @@ def _value_span(text: str, match: Any, grade: int, in_shell: bool) -> Any:
 
 
 def _behind_operator(text: str, match: Any) -> int:
-    """Return where the value begins: in `${TOKEN:-x}` behind the dash, in `${TOKEN:+--flag}` there is none."""
+    """Return where the value begins: in `${TOKEN:-x}` after the dash; `${TOKEN:+--flag}` has none."""
     end: int = match.end()
     if text[match.start() - 2 : match.start()] != "${":
         return end
@@ -268,13 +268,13 @@ def _behind_operator(text: str, match: Any) -> int:
 
 
 def _word_end(text: str, end: int) -> int:
-    """Return the end of the word of which a value is the beginning: what a line assigns may hold any character."""
+    """Return the end of the word that a value begins: what a line assigns may contain any character."""
     rest = _WORD_REST.match(text, end)
     return end if rest is None else rest.end()
 
 
 def _full_end(text: str, end: int, in_shell: bool) -> int:
-    """Return the end of a value of which only the beginning was looked at."""
+    """Return the end of a value of which only the beginning was examined."""
     pattern = _SHELL_BARE if in_shell else _BARE
     while text[end : end + 1] not in ("", ")", "]", "}", "\\", ".", ":"):
         rest = pattern.match(text, end)
@@ -285,7 +285,7 @@ def _full_end(text: str, end: int, in_shell: bool) -> int:
 
 
 def _is_value(match: Any, grade: int, value: str) -> bool:
-    """Return whether the word behind a name is its value, where no sign says so: `--token x`, `password x`."""
+    """Return whether the word after a name is its value without a separator that says so: `--token x`, `password x`."""
     mark = match.group("mark").strip()
     if mark in ("is", "was", "") or match.group("blank").startswith(","):
         if value.startswith("-") or value.lower().strip(".,:;!?") in _PROSE:
@@ -296,7 +296,7 @@ def _is_value(match: Any, grade: int, value: str) -> bool:
 
 
 def _is_code(text: str, name: str, value: str, end: int) -> bool:
-    """Return whether a bare word is no text but code: a call, an attribute, the name of another variable."""
+    """Return whether a bare word is code, not text: a call, an attribute, the name of another variable."""
     if text[end : end + 1] in ("(", "[") or re.match(r"[A-Za-z_][\w.]*[(\[]", value):
         return True
     if value[:1] in "({[<" or re.match(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+[),;]*$", value):
@@ -310,7 +310,7 @@ def _is_code(text: str, name: str, value: str, end: int) -> bool:
 
 
 def _value_at(text: str, start: int, in_shell: bool) -> Span:
-    """Return where the value that begins at `start` stands, without its quotes."""
+    """Return the span of the value that begins at `start`, without its quotes."""
     opening = _OPENING.match(text, start)
     if opening is not None:
         end = _quote_end(text, opening)
@@ -330,7 +330,7 @@ _ENDINGS_OF_QUOTES = {quote: re.compile(r"[^%s\\\n]*(?:\\.[^%s\\\n]*)*" % (quote
 
 
 def _quote_end(text: str, opening: Any) -> int:
-    """Return where a quoted value ends, -1 where the line ends before; an escaped quote ends at the next such."""
+    """Return where a quoted value ends, -1 if the line ends first; an escaped quote ends at the next escaped one."""
     escape, quote = opening.groups()
     if escape:
         end = text.find(escape + quote, opening.end(), opening.end() + 4096)
@@ -341,7 +341,7 @@ def _quote_end(text: str, opening: Any) -> int:
 
 
 def _begins_line(text: str, start: int) -> bool:
-    """Return whether only blanks, a dash, the mark of a comment or `export` stand before `start` in its line."""
+    """Return whether only blanks, a dash, a comment mark or `export` precede `start` in its line."""
     before = text[max(0, start - 64) : start].rpartition("\n")[2]
     return before.strip(" \t-#;") in ("", "export")
 
@@ -355,7 +355,7 @@ def _yaml_end(text: str, start: int) -> int:
 
 
 def redacted(text: str, spans: Iterable[Span], mark: str = REDACTED) -> str:
-    """Return the text with `mark` in place of the spans, which stand in order and apart from each other."""
+    """Return the text with `mark` in place of the spans, which are in order and do not overlap."""
     kept, at = [], 0
     for start, end in spans:
         kept += [text[at:start], mark]

@@ -1,11 +1,11 @@
-"""Judge by the text of a value whether it is a secret: what kinds of tokens look like, and what is none."""
+"""Judge by the text of a value whether it is a secret: what kinds of tokens look like, and what is not a secret."""
 
 import re
 
 from .names import PASSWORD, PLAIN, SECRET, secret_grade
 
 REDACTED = "<redacted>"
-OPAQUE = "\ufffc"  # stands for what a shell fills in
+OPAQUE = "\ufffc"  # placeholder for what a shell expands
 _TRIVIAL = frozenset(
     [
         "true",
@@ -42,7 +42,7 @@ _TRIVIAL = frozenset(
     ]
 )
 _PLACEHOLDER = re.compile(r"<[^<>]{0,60}>$|\[[A-Za-z_]{1,20}\]$|[*x.]{3,}$|\{\{|%\(|\{[A-Za-z_]*\}$")
-# `$A1b` is no reference where nothing fills it in: names of variables seldom mix cases with digits.
+# `$A1b` is not a reference if nothing expands it: names of variables seldom mix cases with digits.
 _REFERENCE = re.compile(
     r"[`(]|\$(?:[0-9{(@*]|[A-Za-z_]+(?!\w)|[A-Z_][A-Z0-9_]*(?!\w)|[a-z_][a-z0-9_]*(?!\w))|%s$|%\w+%$"
 )
@@ -64,12 +64,12 @@ _LINK_CHARACTERS = re.compile(r"[\s/\\<>()\[\]{}$`]")
 
 
 def keeps(name: str, value: str) -> bool:
-    """Return whether the value of a variable, option or key of that name is no secret by the name."""
+    """Return whether the value of a variable, option or key of that name is not a secret."""
     return keeps_graded(secret_grade(name), value)
 
 
 def keeps_graded(grade: int, value: str) -> bool:
-    """Return whether a value is no secret, whose name is one of this grade."""
+    """Return whether a value is not a secret, given the grade of its name."""
     value = value.strip().strip("\"'")
     if grade == PLAIN or is_trivial(value, grade):
         return True
@@ -77,7 +77,7 @@ def keeps_graded(grade: int, value: str) -> bool:
 
 
 def is_trivial(value: str, grade: int = SECRET) -> bool:
-    """Return whether a value is empty, a reference, a path, a number or one of a few words, so that nobody needs it."""
+    """Return whether a value is empty, a reference, a path, a number or one of a few words, and so not a secret."""
     if not value.strip(OPAQUE) or value.lower() in _TRIVIAL or _REFERENCE.match(value) or REDACTED in value[:40]:
         return True
     if len(value) > 4096:
@@ -97,7 +97,7 @@ def is_path(value: str) -> bool:
 
 
 def looks_secret(value: str) -> bool:
-    """Return whether a value under a name that says little looks like something nobody would write by hand.
+    """Return whether a value with an ambiguous name looks like something nobody would write by hand.
 
     Letters and digits in three runs or more, or of both cases; a digest or UUID; letters that change case all the time.
     """
@@ -118,7 +118,7 @@ def looks_secret(value: str) -> bool:
 def looks_random(text: str) -> bool:
     """Return whether a word of letters and digits was drawn at random: both cases and digits, changing often.
 
-    A name in camel case changes once in five characters or less, what is drawn from all 62 in two of three.
+    A name in camel case changes at most once in five characters, a string drawn from all 62 at two of three.
     """
     if len(text) < 24 or len(text) > 4096 or text.startswith("_Z"):
         return False
@@ -135,12 +135,12 @@ def _is_mixed(text: str) -> bool:
 
 
 def _changes(text: str) -> float:
-    """Return how often neighbours are of another kind: small letter, capital, digit; 0 to 1."""
+    """Return how often adjacent characters differ in kind (small letter, capital, digit): 0 to 1."""
     kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.isalpha() else "" for c in text]
     return sum(1 for a, b in zip(kinds, kinds[1:]) if a != b and a and b) / max(1, len(text) - 1)
 
 
-# What is a secret under any name.
+# Secrets whatever their name.
 TOKENS = re.compile(
     r"(?<![A-Za-z0-9_-])(?:"
     r"hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[\w-]{15,}"

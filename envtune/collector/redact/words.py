@@ -7,7 +7,7 @@ from .names import PASSWORD, PLAIN, SECRET, secret_grade
 from .text import Span, merged, secret_spans
 from .values import OPAQUE, is_trivial, keeps_graded, looks_secret, looks_typed
 
-WordSpan = Tuple[int, int, int]  # place of the word, start, end
+WordSpan = Tuple[int, int, int]  # index of the word, start, end
 _ASSIGNED = re.compile(
     r"(?P<dash>[-+]{0,2}|/)(?P<name>(?:D(?=[a-z]))?[^\W\d][\w.:/-]*)(?:\[[^\]]{0,80}\])?(?P<mark>\+?=|:=)"
 )
@@ -67,7 +67,7 @@ _READS_SECRET = re.compile(r"--?(?:password-stdin|with-token|stdin|key-file=-|pa
 
 
 def word_spans(words: Sequence[str]) -> List[WordSpan]:
-    """Return where secrets stand in the words of a command line."""
+    """Return the spans of secrets in the words of a command line."""
     programs = [word.rpartition("/")[2] for word in words[:10] if not word.startswith("-")]
     letters = _secret_letters(words, programs)
     harmless = any(_WITHOUT_PASSWORDS.match(name) for name in programs[:4])
@@ -80,7 +80,7 @@ def word_spans(words: Sequence[str]) -> List[WordSpan]:
 
 
 def _secret_letters(words: Sequence[str], programs: Sequence[str]) -> str:
-    """Return the letters of options that take a secret, of the programs that these words may start."""
+    """Return the letters of options that take a secret, for the programs that these words may start."""
     letters = "".join(found for pattern, found in _LETTERS if any(pattern.match(name) for name in programs))
     if "login" in words[:6] and any(_LOGIN_PROGRAMS.match(name) for name in programs):
         letters += "p"
@@ -109,7 +109,7 @@ def _spans_of(word: str, before: str, letters: str, harmless: bool) -> Iterator[
 
 
 def _command_spans(text: str) -> Iterator[Span]:
-    """Yield the secrets of a command line within a word: `bash -c "..."`, `ARGS="..."`."""
+    """Yield the secrets of a command line inside a word: `bash -c "..."`, `ARGS="..."`."""
     for command in re.finditer(r"[^\n;&|]+", text):
         words = list(_COMMAND_WORD.finditer(text, command.start(), command.end()))
         for place, start, end in word_spans([match.group() for match in words]):
@@ -117,7 +117,7 @@ def _command_spans(text: str) -> Iterator[Span]:
 
 
 def line_spans(text: str) -> List[Span]:
-    """Return where secrets stand in lines that show a command, such as those of `set -x`."""
+    """Return the spans of secrets in lines that show a command, such as those of `set -x`."""
     spans: List[Span] = []
     for line in _SHOWS_COMMAND.finditer(text):
         spans += ((line.start() + a, line.start() + b) for a, b in _command_spans(line.group()))
@@ -125,7 +125,7 @@ def line_spans(text: str) -> List[Span]:
 
 
 def _follows(word: str, before: str, letters: str, harmless: bool) -> bool:
-    """Return whether a word is a secret by the word before it."""
+    """Return whether a word is a secret, judged by the word before it."""
     if word.startswith("-") and not word.startswith("-----"):
         return False
     if before[:1] == "-" and before[1:2] != "-" and len(before) == 2 and before[1] in letters:
@@ -141,7 +141,7 @@ def _follows(word: str, before: str, letters: str, harmless: bool) -> bool:
 
 
 def _attached(word: str, letters: str, harmless: bool) -> int:
-    """Return where the secret of `-psecret` begins; 0 where there is none."""
+    """Return where the secret of `-psecret` begins; 0 if there is none."""
     match = re.match(r"-([A-Za-z])=?(?=.)|/p:(?=.)|pass:(?=.)", word)
     if match is None:
         return 0
@@ -154,7 +154,7 @@ def _attached(word: str, letters: str, harmless: bool) -> int:
 
 
 def _login(word: str, before: str, harmless: bool) -> int:
-    """Return where the password of `-u user:password` begins; 0 where there is none."""
+    """Return where the password of `-u user:password` begins; 0 if there is none."""
     text, at = word, 0
     option = re.match(r"(--[a-z-]+)=", word)
     if option is not None:

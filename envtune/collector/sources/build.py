@@ -1,4 +1,4 @@
-"""What the checks of compilers read: every gcc that is installed, the hdf5 for dumps, and a gcc source tree."""
+"""What the compiler checks read: every installed gcc, the hdf5 for dumps, and a gcc source tree."""
 
 import os
 from typing import Any
@@ -7,7 +7,7 @@ from .tables import Table, quietly, stat_matches
 
 HDF5_HOME = "/usr/local/hdf5"
 HDF5_SETTINGS = HDF5_HOME + "/lib/libhdf5.settings"
-# Where a gcc has its compiler proper: of the system, of what was built here (porting guide 003:2803-2860).
+# The compiler proper of a gcc: of the system, or built here (porting guide 003:2803-2860).
 GCC_VERSIONS = (
     "/usr/lib/gcc/*/*/cc1",
     "/usr/libexec/gcc/*/*/cc1",
@@ -18,7 +18,7 @@ GCC_VERSIONS = (
     "/opt/openEuler/*/root/usr/lib*/gcc/*/*/cc1",  # gcc-toolset of openEuler
 )
 LOCAL = "/usr/local/libexec/gcc"
-# What contrib/download_prerequisites of gcc 7.3.0 fetches, by the directory it makes of it.
+# What contrib/download_prerequisites of gcc 7.3.0 downloads, by the directory it unpacks to.
 PREREQUISITES = {
     "gmp": "gmp-6.1.0.tar.bz2",
     "mpfr": "mpfr-3.1.4.tar.bz2",
@@ -30,7 +30,7 @@ BUILD = Table(stats=GCC_VERSIONS + (HDF5_HOME, LOCAL), files=(HDF5_SETTINGS,))
 
 
 def record_build(recorder: Any) -> None:
-    """Record which archives a gcc source tree has, where there is one."""
+    """Record which archives a gcc source tree has, if there is one."""
     homes = [recorder.environ.get("HOME", ""), recorder.cwd]
     folders = list(SOURCE_FOLDERS) + [home + "/gcc-7.3.0" for home in homes if home.startswith("/")]
     for folder in dict.fromkeys(folders):

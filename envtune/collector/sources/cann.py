@@ -33,7 +33,7 @@ CANN = Table(
 )
 # Below a base such as /usr/local/Ascend.
 INSTALL_ROOTS = ("ascend-toolkit/*", "nnae/*", "cann", "cann-*", "latest")
-# Below an install: contents, and what is there.
+# Below an install: files whose content is kept, and files whose existence is.
 INSTALL_FILES = (
     "version.cfg",
     "ascend_*_install.info",
@@ -56,7 +56,7 @@ INSTALL_STATS = (
     "fwkacllib/lib64",
     "share/info",
 ) + tuple(place + "/" + name for name in TE_PACKAGES for place in TE_TREE_PLACES)
-# Where set_env.sh and the guide look for a tool, below an install; and those of other packages. A tool is there once.
+# Where set_env.sh and the guide look for a tool, below an install; and those of other packages. Each tool exists once.
 TOOL_PLACES = {
     "aoe": ("bin/aoe", "tools/aoe/bin/aoe", "*-linux*/bin/aoe", "fwkacllib/bin/aoe"),
     "atc": ("bin/atc", "compiler/bin/atc", "*-linux*/bin/atc", "atc/bin/atc", "fwkacllib/bin/atc"),
@@ -81,7 +81,7 @@ FIXED_TOOLS = {
 OPERATOR_PLACES = ("opp/op_impl/built-in/ai_core/tbe/impl", "ops/op_impl/built-in/ai_core/tbe/impl")
 OPERATOR_FILES = ("five_2_four.py", "trans_data_negative_target_tc.py", "trans_data_common_func.py")
 HCCL_LIBRARY = "libhccl.so"
-# Where the trees of each generation keep it. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
+# Its location in each generation's tree. Source: porting guide 003:3002 and facts on fwkacllib/lib64, lib64.
 HCCL_PLACES = ("fwkacllib/lib64", "lib64", "hccl/lib64", "*-linux*/lib64", "*-linux*/fwkacllib/lib64")
 DRIVER_LIBRARY = "libascend_hal.so"
 # Below <base>/driver. Source: the driver's installer, which lists them in /etc/ld.so.conf.d/ascend_driver_so.conf.
@@ -97,7 +97,7 @@ AICPU_PLACES = (
 )
 AICPU_DEPTH = ("", "aicpu_kernel/", "aicpu_kernel/lib/", "aicpu_kernel/lib/*/", "*/", "*/*/", "*/*/*/")
 AICPU_KERNELS = "libpt_kernels.so"
-# The archives in which the kernels travel to the device. Source: container build files of Ascend's own documentation
+# The archives in which the kernels are sent to the device. Source: container build files of Ascend's own documentation
 # (opp/Ascend/aicpu/Ascend-aicpu_syskernels.tar.gz), installer of the operator package (opp/Ascend310/aicpu).
 AICPU_ARCHIVE_PLACES = ("opp/Ascend*/aicpu", "Ascend*/aicpu")
 AICPU_ARCHIVES = "*aicpu*kernels.tar.gz"
@@ -107,7 +107,7 @@ LOADER_DIRECTORIES = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/{arch}-l
 
 
 def record_cann(recorder: Any) -> None:
-    """Record the CANN installs, driver and firmware, the loader's directories, and what variables point to."""
+    """Record the CANN installs, driver and firmware, the loader's directories, and the targets of variables."""
     entries = []
     for name in INSTALL_VARIABLES + SEARCH_VARIABLES:
         entries += [entry for entry in recorder.variables.get(name, "").split(":") if entry.startswith("/")]
@@ -124,7 +124,7 @@ def record_cann(recorder: Any) -> None:
 
 
 def _record_driver(recorder: Any) -> None:
-    """Record driver and firmware where they are by default, and where the installer says they are."""
+    """Record driver and firmware in their default location and where the installer recorded them."""
     stat_matches(recorder, [path for paths in FIXED_TOOLS.values() for path in paths])
     try:
         noted = key_values(recorder.read(DRIVER_INFO))
@@ -162,7 +162,7 @@ def key_values(text: str) -> Dict[str, str]:
 
 
 def install_bases(host: Any, homes: Sequence[str]) -> List[str]:
-    """Return the directories that installs lie in: the default, the users' own, and those the installer noted."""
+    """Return the directories that contain installs: the default, the users' own, and those the installer recorded."""
     homes = [home.rstrip("/") for home in homes if home.startswith("/")]
     bases = [CANN_BASE] + [home + "/Ascend" for home in homes]
     for folder in ["/etc"] + homes:
@@ -175,7 +175,7 @@ def install_bases(host: Any, homes: Sequence[str]) -> List[str]:
 
 
 def _bases(recorder: Any, entries: Sequence[str]) -> List[str]:
-    """Return `install_bases` and the directories of installs that variables name; list what is in them."""
+    """Return `install_bases` and the directories of installs that variables name; record their listings."""
     bases = install_bases(recorder, [recorder.variables.get("HOME", ""), recorder.environ.get("HOME", "")])
     for entry in entries:
         install = re.match(r"(.*?)/(?:(?:ascend-toolkit|nnae)/[^/]+|cann-[^/]+|cann)(?:/|$)", entry)

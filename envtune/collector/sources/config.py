@@ -1,4 +1,4 @@
-"""What the checks of a job's files read: dump configurations, what debugging left, and where the data set lies."""
+"""What the checks of a job's files read: dump configurations, leftovers of debugging, and the data set's location."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SAVE_OPTIONS = r"save(?:[-_](?:dir|path))?|output[-_]dir|(?:checkpoint|ckpt)[-_]
 
 
 def record_config(recorder: Any) -> None:
-    """Record what lies where the job works, and whether the data set of its command is there."""
+    """Record the files in the job's working directory, and whether the data set in its command exists."""
     folder = job_folder(recorder)
     paths = [recorder.variables.get("TORCH_ACL_INIT_CONFIG_PATH", "")] + list(DUMP_CONFIGURATIONS)
     paths += _given_to_set_dump(recorder)
@@ -35,13 +35,13 @@ def record_config(recorder: Any) -> None:
 
 
 def _given_to_set_dump(recorder: Any) -> List[str]:
-    """Return the configurations that the job's program gives to set_dump, of what is kept of it."""
+    """Return the configurations that the job's program passes to set_dump, from the lines kept of it."""
     texts = [recorder.files.get(path) for path in recorder.programs]
     return re.findall(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']", "\n".join(text for text in texts if isinstance(text, str)))
 
 
 def _record_dump(recorder: Any, path: str, folder: str) -> None:
-    """Record a dump configuration, and whether the directory that it names can be made."""
+    """Record a dump configuration, and whether the directory it names can be created."""
     try:
         place = json.loads(recorder.read(path))["dump"]["dump_path"]
     except (ValueError, KeyError, TypeError, RuntimeError):  # RecursionError is one of the last
@@ -53,14 +53,14 @@ def _record_dump(recorder: Any, path: str, folder: str) -> None:
 
 
 def _record_data_set(recorder: Any) -> None:
-    """Record whether what the command names as its data is there, as a path or as the beginning of file names."""
+    """Record whether the data named in the command exists, as a path or as a prefix of file names."""
     for value in _command_paths(recorder, [OPTION_START + DATA_OPTIONS + OPTION_VALUE, POSITIONAL_DATA]):
         for path in dict.fromkeys([value] + value.split(",")):
             _record_data(recorder, os.path.normpath(path))
 
 
 def _record_save_path(recorder: Any) -> None:
-    """Record which directories there are on the way to where the command saves checkpoints."""
+    """Record which directories exist on the path where the command saves checkpoints."""
     for value in _command_paths(recorder, [OPTION_START + "(?:" + SAVE_OPTIONS + ")" + OPTION_VALUE]):
         path = os.path.normpath(value)
         while path != "/":
@@ -69,7 +69,7 @@ def _record_save_path(recorder: Any) -> None:
 
 
 def _command_paths(recorder: Any, patterns: List[str]) -> Iterator[str]:
-    """Yield the absolute paths in the job's command that match, with the variables it knows filled in."""
+    """Yield the absolute paths in the job's command that match, with its known variables expanded."""
     text = command_text(recorder)
     known = dict(re.findall(ASSIGNED, text), **recorder.variables)
     for value in [value for pattern in patterns for value in re.findall(pattern, text)]:
@@ -79,7 +79,7 @@ def _command_paths(recorder: Any, patterns: List[str]) -> Iterator[str]:
 
 
 def _record_data(recorder: Any, path: str) -> None:
-    """Record whether a path is there, or files whose names begin with it."""
+    """Record whether a path exists, or files whose names begin with it."""
     quietly(recorder.stat, path)
     if recorder.files.get(path) is None:
         recorder.glob(path + "*")

@@ -1,4 +1,4 @@
-"""What the container checks read: parts of the driver that a container is given, and the memory limit."""
+"""What the container checks read: parts of the driver that are mounted into a container, and the memory limit."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ CONTAINERS = Table(
 
 
 def record_containers(recorder: Any) -> None:
-    """Record the memory limit of the own control group and of those above it."""
+    """Record the memory limit of this process's control group and of its parents."""
     for line in recorder.read("/proc/self/cgroup").splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
         if controllers and "memory" not in controllers.split(","):

@@ -18,10 +18,10 @@ CPUPOWER_FILES = (  # what the cpupower service reads
 TUNED_ACTIVE = "/etc/tuned/active_profile"
 TUNED_PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 CPU_ROOT = "/sys/devices/system/cpu"
-QUEUES = "/sys/class/net/*/device/msi_irqs"  # the interrupts of a network card; other interfaces have none
+QUEUES = "/sys/class/net/*/device/msi_irqs"  # interrupts of a network card; other interfaces have none
 INTERRUPTS = "/proc/irq/%d/effective_affinity_list"
 INTERRUPTS_EACH = 16  # of a card; some have hundreds
-CARDS = 4  # that are up and whose interrupts are recorded
+CARDS = 4  # cards that are up whose interrupts are recorded
 CPU = Table(
     files=CPUPOWER_FILES
     + (

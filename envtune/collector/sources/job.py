@@ -1,4 +1,4 @@
-"""What the environment checks read: the variables that a process, a launch script or a file gives the job."""
+"""What the environment checks read: the variables that the job gets from a process, a launch script or a file."""
 
 import os
 import re
@@ -15,14 +15,15 @@ JOB = Table(
     ),
     listings=("/usr/local",),
 )
-# Variables that lead to a directory or file, and a file that must be in one (envtune/data/variables.json, `paths`).
+# Variables that name a directory or file, and a file that must be in the directory (envtune/data/variables.json,
+# `paths`).
 PATH_VARIABLES = (
     "ACL_OP_COMPILER_CACHE_DIR", "ASCEND_CACHE_PATH", "ASCEND_WORK_PATH", "HCCL_RDMA_QP_PORT_CONFIG_PATH",
     "NPU_COLLECT_PATH", "OOM_SNAPSHOT_PATH", "TORCH_ACL_INIT_CONFIG_PATH", "TORCH_HCCL_STATUS_SAVE_PATH",
     "TUNE_BANK_PATH",
 )  # fmt: skip
 CONTAINED = "MultiQpSrcPort.cfg"
-# The Python program that a command starts, and the lines of it that checks read: nothing else of it is recorded.
+# The Python program that a command starts, and the lines of it that checks read; nothing else of it is recorded.
 LAUNCHERS = r"(?:.*/)?(?:python[0-9.]*|torchrun|msrun|deepspeed|accelerate)"
 SET_OPTION = r"[\"'](ACL_[A-Z_]+)[\"']\s*:\s*[\"']?([^\"',}\s]+)"  # an entry of the mapping given to set_option
 OPTION_DIRECTORIES = ("ACL_DEBUG_DIR", "ACL_OP_COMPILER_CACHE_DIR")
@@ -32,15 +33,15 @@ OPTION_VALUE = r"(?:=|[ \t]+)(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)"
 ASSIGNED = r"(?m)^[ \t]*(?:export[ \t]+)?(\w+)=[\"']?([^\s\"';&|$`]+)[\"']?[ \t]*$"
 PROGRAM_LINES = r"ACL_|set_option|init_process_group|transfer_to_npu|mindspeed|set_dump"
 SCRIPT_DEPTH = 8  # scripts that source scripts
-FOLLOWED_LIMIT = 200  # files that scripts name
-VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values that scripts assign
+FOLLOWED_LIMIT = 200  # files named by scripts
+VALUES_LIMIT = 4 * 1024 * 1024  # characters of all values assigned in scripts
 _ASSIGNMENT = r"\s*(?:export\s+|readonly\s+|declare\s+-x\s+)?([A-Za-z_]\w*)=([^;&|]*)"
 _SOURCED = r"(?:^|[;&|{(]|\bthen\b|\bdo\b)\s*(?:source|\.)\s+(\"[^\"]+\"|'[^']+'|[^\s;&|)]+)"
 _STARTED = r"(?:^|[;&|{(])\s*(?:exec\s+|nohup\s+)?(?:bash|sh)\s+([^-\s;&|)][^\s;&|)]*)"
 
 
 def record_job(recorder: Any) -> None:
-    """Record the job's environment: --pid, --script, --env-file. Sets `recorder.variables` as far as reading shows."""
+    """Record the job's environment: --pid, --script, --env-file. Sets `recorder.variables` as far as it can be read."""
     pid, script, env_file = (recorder.target.get(key) for key in ("pid", "script", "env_file"))
     for path in (env_file, script):
         if path:
@@ -59,7 +60,7 @@ def record_job(recorder: Any) -> None:
 
 
 def job_folder(recorder: Any) -> str:
-    """Return where the named job works, else the working directory."""
+    """Return the working directory of the named job, else the current one."""
     pid, script = recorder.target.get("pid"), recorder.target.get("script")
     if pid is not None:
         return str(recorder.readlink("/proc/%d/cwd" % pid))
@@ -79,7 +80,7 @@ def command_text(recorder: Any) -> str:
 
 
 def program_name(text: str) -> str:
-    """Return the first Python file that follows a launcher in one of the lines; empty without one."""
+    """Return the first Python file after a launcher in one of the lines; empty if there is none."""
     for line in text.splitlines():
         words = line.split()
         if not any(re.match(LAUNCHERS + "$", word) for word in words):
@@ -92,7 +93,7 @@ def program_name(text: str) -> str:
 
 
 def _record_program(recorder: Any) -> None:
-    """Record of the job's Python program the lines that checks read."""
+    """Record the lines of the job's Python program that checks read."""
     lines = [line for line in command_text(recorder).splitlines() if not line.lstrip().startswith("#")]
     name = program_name("\n".join(lines))
     if name:
@@ -104,7 +105,7 @@ def _record_program(recorder: Any) -> None:
 
 
 def _record_place(recorder: Any, path: str) -> None:
-    """Record whether something is at `path`, and below which directory it would be made where nothing is."""
+    """Record whether `path` exists, and if not, below which directory it would be created."""
     path = os.path.normpath(path)
     quietly(recorder.stat, path + "/" + CONTAINED)
     while path.startswith("/") and path != "/":
@@ -126,7 +127,7 @@ def _record_process(recorder: Any, pid: int) -> None:
 
 
 def _follow_script(recorder: Any, path: str, depth: int) -> None:
-    """Record a script and every file that it sources by a path that reading shows; note what it exports."""
+    """Record a script and every file it sources by a path that can be determined; note what it exports."""
     path = os.path.normpath(os.path.join(recorder.cwd, path))
     recorder.followed.append(path)
     in_a_circle = recorder.followed.count(path) > 3  # scripts that source each other
@@ -152,7 +153,7 @@ def _follow_lines(recorder: Any, path: str, text: str, depth: int) -> None:
 
 
 def _follow_word(recorder: Any, path: str, word: str, variables: Mapping[str, str], depth: int) -> None:
-    """Follow the script that a word of `path` names: from the working directory, or from beside the script."""
+    """Follow the script named by a word of `path`: relative to the working directory, or to the script's directory."""
     if depth >= SCRIPT_DEPTH or len(recorder.followed) > FOLLOWED_LIMIT:
         return
     target = expanded(word, variables).strip("\"'")

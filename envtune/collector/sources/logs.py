@@ -1,4 +1,4 @@
-"""What the checks of host logs read: the directories, who may read them, how much lies there. Never a log itself."""
+"""What the checks of host logs read: the directories, their permissions and sizes. Never a log itself."""
 
 import os
 from typing import Any

@@ -31,7 +31,7 @@ NETWORK = Table(
         "/usr/local/lib/sysctl.d/*.conf",
     ),
     stats=(
-        "/etc/ip6tables.rules",  # what puts the administrator's own rules back at the next boot
+        "/etc/ip6tables.rules",  # restores the administrator's own rules at boot
         "/etc/iptables.rules",
         "/etc/iptables/rules.v4",
         "/etc/iptables/rules.v6",
@@ -49,13 +49,13 @@ NETWORK = Table(
         ("iptables-save",),
         ("iptables-legacy-save",),
         ("ip6tables-save",),
-        ("ip6tables-legacy-save",),  # firewall-cmd and ufw are not asked: what they set ends in these listings
+        ("ip6tables-legacy-save",),  # firewall-cmd and ufw are not run: their rules appear in these listings
     ),
 )
 
 
 def record_network(recorder: Any) -> None:
-    """Record where the host's own name and MASTER_ADDR lead, the job's peers and rank table, built-in filters."""
+    """Record what the host's own name and MASTER_ADDR resolve to, the job's peers and rank table, built-in filters."""
     quietly(recorder.read_bytes, "/lib/modules/%s/modules.builtin" % recorder.uname["release"])
     record_command(recorder, ("getent", "hosts", recorder.uname["nodename"]), 3.0)
     master = recorder.variables.get("MASTER_ADDR", "").strip()

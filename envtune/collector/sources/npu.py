@@ -8,8 +8,8 @@ from .tables import Table, quietly, record_command
 HCCN_CONF = "/etc/hccn.conf"
 HCCN_TOOL = "/usr/local/Ascend/driver/tools/hccn_tool"
 HCCN_QUERIES = ("-ip", "-link", "-tls", "-net_health")
-HCCN_SECONDS = 3.0  # for one question about one device
-HCCN_TEXT = 400  # characters that are kept of an answer; certificates follow the TLS switch
+HCCN_SECONDS = 3.0  # for one query of one device
+HCCN_TEXT = 400  # characters kept of an answer; certificates follow the TLS switch
 NPU = Table(
     files=(
         HCCN_CONF,
@@ -26,12 +26,12 @@ NPU = Table(
     ),
 )
 TOPOLOGY = ("npu-smi", "info", "-t", "topo")
-INTERRUPT = "/proc/irq/*/sq_send_trigger_irq"  # the directory of a handler below that of its interrupt
+INTERRUPT = "/proc/irq/*/sq_send_trigger_irq"  # the directory of a handler, inside that of its interrupt
 PCI = "/sys/bus/pci/devices/"
 
 
 def record_npu(recorder: Any) -> None:
-    """Record npu-smi, which takes seconds on a full server, and what tells a service from an orphaned process."""
+    """Record npu-smi, which takes seconds on a full server, and what tells services from orphaned processes."""
     recorder.glob("/sys/bus/pci/devices/*/physfn")
     record_command(recorder, ("npu-smi", "info"), 20.0)
     if not recorder.commands.get(("npu-smi", "info"), {}).get("error"):
@@ -57,7 +57,7 @@ def record_npu(recorder: Any) -> None:
 
 
 def _record_places(recorder: Any) -> None:
-    """Record the NUMA nodes of the NPUs, where the kernel knows none what npu-smi says, and who handles interrupts."""
+    """Record the NUMA nodes of the NPUs, from npu-smi if the kernel knows none, and which CPUs handle interrupts."""
     known = set()
     for address in sorted(set(re.findall(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]", _listing(recorder)))):
         for name in ("numa_node", "local_cpulist"):
@@ -74,7 +74,7 @@ def _listing(recorder: Any) -> str:
 
 
 def _record_addresses(recorder: Any) -> None:
-    """Record what hccn_tool says of each NPU that hccn.conf configures; nothing more after one that does not answer."""
+    """Record the output of hccn_tool for each NPU that hccn.conf configures; stop after one that does not answer."""
     configured = set(re.findall(r"(?m)^\s*\w+?_(\d{1,3})\s*[=:]", recorder.read(HCCN_CONF)))
     recorder.stat(HCCN_TOOL)
     for path in recorder.glob("/dev/davinci[0-9]*"):
@@ -90,7 +90,7 @@ def _record_addresses(recorder: Any) -> None:
 
 
 def _ancestors(pid: int, parents: Mapping[int, int]) -> Set[int]:
-    """Return a process and what is above it, without the first process."""
+    """Return a process and its ancestors, without process 1."""
     found: Set[int] = set()
     while pid > 1 and pid in parents and pid not in found:
         found.add(pid)

@@ -25,14 +25,14 @@ RECORDED_FILES = (
     "torch_npu/version.py", "torchvision/version.py", "torchvision/transforms/functional.py", "apex/amp/frontend.py",
     "apex/optimizers/__init__.py", "torch_npu/optim/__init__.py",
 )  # fmt: skip
-# Below a directory of the import path; whose needs of the C and C++ runtime are recorded, with these runtimes.
+# Below a directory of the import path; libraries whose C and C++ runtime requirements are recorded, and the runtimes.
 RUNTIME_LIBRARIES = ("torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch_npu/lib/libtorch_npu.so")
 LIBC, LIBSTDCXX = "libc.so.6", "libstdc++.so.6"
 RUNTIME_DIRECTORIES = (
     "/lib/{arch}-linux-gnu", "/usr/lib/{arch}-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 )  # fmt: skip
-BUNDLED_OPENMP = "*.libs/libgomp*.so*"  # where auditwheel puts the libraries that a wheel brings along
-HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only where mmcv or mmdet meets an old torch
+BUNDLED_OPENMP = "*.libs/libgomp*.so*"  # where auditwheel puts the libraries bundled in a wheel
+HOOKED_FILE = "torch/nn/modules/module.py"  # 40 KB, read only if mmcv or mmdet is used with an old torch
 RECORDED_PLACES = (
     "torch/__init__.py", "torch/npu/__init__.py", "torch/npu/amp/__init__.py", "torch/utils/dumper.py",
     "torch/contrib/npu/optimized_lib/__init__.py", "torch_npu/npu/amp/__init__.py", "torch_npu/contrib/__init__.py",
@@ -43,7 +43,7 @@ RECORDED_PLACES = (
 
 
 def record_python(recorder: Any) -> None:
-    """Record what the Python, torch and image checks read of the job's Python, and which others hold torch."""
+    """Record what the Python, torch and image checks read of the job's Python, and which others have torch."""
     variables, cwd = recorder.variables, recorder.cwd
     named, pid = recorder.target.get("python") or "", recorder.target.get("pid")
     with recorder.following(*[os.path.join(cwd, named)] if named else []):
@@ -70,7 +70,7 @@ def _record_commands(recorder: Any, version: str) -> None:
 
 
 def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
-    """Record the import path of the job's Python, and what building for it needs."""
+    """Record the import path of the job's Python, and what is needed to build for it."""
     entries, _ = import_path(recorder, recorder.variables, recorder.cwd, python["sites"])
     for folder in dict.fromkeys([recorder.cwd, _working_directory(recorder)] + entries):
         for name in ("torch", "torch/__init__.py", "torch.py"):
@@ -88,7 +88,7 @@ def _record_environment(recorder: Any, python: Mapping[str, Any]) -> None:
 
 
 def _record_runtime(recorder: Any, python: Mapping[str, Any], entries: Sequence[str]) -> None:
-    """Record which C and C++ runtime torch's libraries need, which ones are here, and what is preloaded."""
+    """Record which C and C++ runtimes torch's libraries need, which are present, and what is preloaded."""
     folders = [folder.rstrip("/") for folder in recorder.variables.get("LD_LIBRARY_PATH", "").split(":")]
     folders = [folder for folder in folders if folder.startswith("/")]
     folders += [folder.format(arch=recorder.uname["machine"]) for folder in RUNTIME_DIRECTORIES]
@@ -107,7 +107,7 @@ def _record_runtime(recorder: Any, python: Mapping[str, Any], entries: Sequence[
 
 
 def _working_directory(recorder: Any) -> str:
-    """Return where the named process works, which is on its import path; without one, where the recorder does."""
+    """Return the working directory of the named process, which is on its import path; without one, the recorder's."""
     pid = recorder.target.get("pid")
     try:
         return str(recorder.cwd if pid is None else recorder.readlink("/proc/%d/cwd" % pid))
@@ -116,7 +116,7 @@ def _working_directory(recorder: Any) -> str:
 
 
 def _record_rights(recorder: Any, python: Mapping[str, Any]) -> None:
-    """Record what says who may install into this Python, and what starts it."""
+    """Record who may install into this Python, and what starts it."""
     prefix, version = python["prefix"].rstrip("/"), python["version"]
     for lib in ("lib", "lib64"):
         quietly(recorder.stat, "%s/%s/python%s/EXTERNALLY-MANAGED" % (prefix, lib, version))
@@ -135,7 +135,7 @@ def _record_entry(recorder: Any, entry: str) -> None:
 
 
 def _record_modules(recorder: Any, entry: str, tops: Set[str]) -> None:
-    """Record where modules lie, and the files that say their versions; `tops` are the names in `entry`."""
+    """Record the location of modules, and the files that contain their versions; `tops` are the names in `entry`."""
 
     def below(paths: Sequence[str]) -> List[str]:
         return [entry + "/" + path for path in paths if path.split("/")[0] in tops]
@@ -143,7 +143,7 @@ def _record_modules(recorder: Any, entry: str, tops: Set[str]) -> None:
     for path in below(LOCATED_MODULES):
         quietly(recorder.stat, path)
         if not is_there(recorder, path + "/__init__.py"):
-            quietly(recorder.listdir, path)  # what uninstalling left, or a namespace package
+            quietly(recorder.listdir, path)  # left behind by uninstalling, or a namespace package
     for path in below(RECORDED_FILES):
         quietly(recorder.read_bytes, path)
     if tops & {"mmcv", "mmdet"} and "torch" in tops:

@@ -56,13 +56,13 @@ SYSTEM = Table(
     ),
     listings=("/sys/block",),
 )
-PROGRAMS = ("env", "apt-get", "dnf", "yum", "zypper", "cpupower")  # whose presence a check asks for
-# Where a job writes much, by the variables CANN reads (porting guide 003:1582, 1660-1664).
+PROGRAMS = ("env", "apt-get", "dnf", "yum", "zypper", "cpupower")  # whose presence checks look for
+# Where jobs write much, by the variables CANN reads (porting guide 003:1582, 1660-1664).
 OUTPUT_VARIABLES = (
     "TUNE_BANK_PATH", "ASCEND_PROCESS_LOG_PATH", "ASCEND_WORK_PATH", "ASCEND_CACHE_PATH", "ACL_OP_COMPILER_CACHE_DIR",
     "DUMP_GRAPH_PATH", "NPU_COLLECT_PATH",
 )  # fmt: skip
-# Files with which a control group counts, by controller: of version 1, of version 2.
+# Files with the counters of a control group, by controller: of version 1, of version 2.
 COUNTERS = {
     "cpu": ("cpu.stat", "cpu.stat"),
     "memory": ("memory.oom_control", "memory.events"),
@@ -82,7 +82,7 @@ def record_system(recorder: Any) -> None:
 
 
 def _record_output(recorder: Any) -> None:
-    """Record whether the directories are there that builds and jobs write to."""
+    """Record whether the directories that builds and jobs write to exist."""
     named = [recorder.variables.get(name, "") for name in OUTPUT_VARIABLES]
     homes = [variables["HOME"] for variables in (recorder.variables, recorder.environ) if variables.get("HOME")]
     for path in named + [recorder.environ.get("TMPDIR", "")] + [home + "/ascend/log" for home in homes]:
@@ -91,7 +91,7 @@ def _record_output(recorder: Any) -> None:
 
 
 def _record_quota(recorder: Any, process: str) -> None:
-    """Record the CPU quota and the counters of a process's control groups and of those above them."""
+    """Record the CPU quota and the counters of a process's control groups and of their parents."""
     for line in recorder.read("/proc/%s/cgroup" % process).splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
         while True:
@@ -104,7 +104,7 @@ def _record_quota(recorder: Any, process: str) -> None:
 
 
 def _group_files(controllers: List[str]) -> List[str]:
-    """Return the files of a group of these controllers, as in the topmost group; none means version 2."""
+    """Return the files of a group for these controllers, as in the topmost group; no controllers means version 2."""
     if not controllers:
         return ["/sys/fs/cgroup/cpu.max"] + ["/sys/fs/cgroup/" + new for _, new in COUNTERS.values()]
     quota = ["/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"]

@@ -1,4 +1,4 @@
-"""How a source records what it names: file contents, presence, directory listings and commands."""
+"""Record what a source lists: file contents, existence, directory listings and commands."""
 
 from typing import Any, Callable, Sequence, Tuple
 
@@ -24,7 +24,7 @@ class Table:
 
 
 def quietly(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call `function`; the recorder has kept what it met when it fails."""
+    """Call `function`; if it fails, the recorder has kept the error."""
     try:
         function(*arguments)
     except (Unresolved, OSError):
@@ -49,14 +49,14 @@ def read_matches(recorder: Any, patterns: Sequence[str]) -> None:
 
 
 def stat_matches(recorder: Any, patterns: Sequence[str]) -> None:
-    """Keep that what matches is there, and what is behind its links."""
+    """Keep the existence of what matches, and of the targets of its links."""
     for pattern in patterns:
         for path in recorder.glob(pattern):
             quietly(recorder.stat, path)
 
 
 def record_command(recorder: Any, argv: Sequence[str], timeout: float = 5.0) -> None:
-    """Run `argv` where its program is there; else record that it is missing."""
+    """Run `argv` if its program exists; else record that it is missing."""
     if any(is_there(recorder, folder + "/" + argv[0]) for folder in SYSTEM_DIRECTORIES):
         recorder.run(argv, timeout)
     elif recorder.machine.runs:

@@ -1,1 +1,1 @@
-"""Log files and streams: which there are, whose rank and host, their lines and blocks."""
+"""Log files and streams: finding them, their ranks and hosts, their lines and blocks."""

@@ -20,17 +20,17 @@ LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no
 
 
 class Block(NamedTuple):
-    """Whole, clean lines, and how many bytes of the input they are."""
+    """Whole, clean lines, and how many bytes of the input they cover."""
 
     text: bytes
     size: int
 
 
 def blocks(file: LogFile) -> Iterator[Block]:
-    """Yield the content in blocks that end with a line end (the last one may not).
+    """Yield the content in blocks that end with a newline (the last one may not).
 
-    Raises OSError when it cannot be read, and DamagedError after the last block when what follows is broken. A line
-    that is too long is split by a carriage return, which does not count as a line end.
+    Raises OSError if it cannot be read, and DamagedError after the last block if the rest is damaged. A line that is
+    too long is split by a carriage return, which does not count as a line ending.
     """
     if file.content is not None:
         yield from _clean(io.BytesIO(file.content))
@@ -45,20 +45,20 @@ def blocks(file: LogFile) -> Iterator[Block]:
 
 
 class _EndsOnce(io.RawIOBase):
-    """A stream that is not read again after its end: a terminal would want a second Ctrl-D."""
+    """A stream that is not read again after end of file: a terminal would require a second Ctrl-D."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._ended = stream, False
 
     def read(self, size: int = -1) -> bytes:
-        """Return `size` bytes, fewer at the end only, as a buffered stream does."""
+        """Return `size` bytes, fewer only at the end, like a buffered stream."""
         data = b"" if self._ended else self._stream.read(size) or b""
         self._ended = len(data) < size
         return data
 
 
 class LineEnds:
-    """The number of line ends before a block: counted while reading, or in a big plain file only when needed.
+    """The number of newlines before a block: counted while reading, or in a big plain file only when needed.
 
     Counting them costs as much as looking for all signatures.
     """
@@ -71,25 +71,25 @@ class LineEnds:
                 self._path = file.path if isinstance(raw, io.FileIO) and _is_plain(raw) else ""
 
     def skip(self, block: Block) -> None:
-        """Go on to the next block."""
+        """Advance to the next block."""
         self._place += block.size
         if not self._path:
             self._count += block.text.count(b"\n")
 
     @property
     def lines(self) -> Optional[int]:
-        """The line ends up to here, None where they are not counted."""
+        """The newlines up to here, None if they are not counted."""
         return None if self._path else self._count
 
     def before(self) -> int:
-        """Return the line ends before this block; raises OSError."""
+        """Return the number of newlines before this block; raises OSError."""
         if self._path and self._counted < self._place:
             with open_input(self._path) as raw:
                 raw.seek(self._counted)
                 while self._counted < self._place:
                     piece = raw.read(min(BLOCK, self._place - self._counted)) or b""
                     if not piece:
-                        break  # it was truncated meanwhile
+                        break  # truncated meanwhile
                     self._counted += len(piece) + _skip_hole(raw, piece)
                     self._count += piece.count(b"\n")
         return self._count
@@ -113,7 +113,7 @@ def _is_plain(raw: io.FileIO) -> bool:
 
 
 def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the stream in an ASCII-compatible encoding: UTF-16 (Windows terminals) is recoded."""
+    """Yield the stream in an ASCII-compatible encoding: UTF-16 (Windows terminals) is converted."""
     first = next(chunks, b"")
     encoding = _utf16(first)
     if encoding is None:
@@ -127,7 +127,7 @@ def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _utf16(head: bytes) -> Optional[str]:
-    """Return the encoding by the byte order mark, or by zeros in every other byte, which no other text has."""
+    """Detect the encoding by the byte order mark, or by zeros in every other byte, which no other text has."""
     if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "utf-16"
     sample = head[:SAMPLE]
@@ -139,21 +139,21 @@ def _utf16(head: bytes) -> Optional[str]:
 
 
 def _skip_hole(raw: io.RawIOBase, piece: bytes) -> int:
-    """Go on to where the file has data again after a piece that ends in zeros; return how many bytes were skipped.
+    """Seek to the next data after a piece that ends in zeros; return how many bytes were skipped.
 
-    A log that was emptied while a job kept writing to it begins with a hole as large as what it held.
+    A log that was truncated while a job kept writing to it begins with a hole as large as its former content.
     """
     if not piece.endswith(b"\0"):
         return 0
     place = raw.tell()
     try:
         return raw.seek(place, os.SEEK_DATA) - place
-    except OSError as error:  # ENXIO: a hole up to the end; else the file system does not tell
+    except OSError as error:  # ENXIO: a hole up to the end; otherwise the file system does not support it
         return raw.seek(0, io.SEEK_END if error.errno == errno.ENXIO else io.SEEK_CUR) - place
 
 
 def _lines_of_plain(raw: io.FileIO) -> Iterator[Block]:
-    """Yield the same as `_whole_lines` at three times the speed: excess bytes are not copied but read again."""
+    """Yield the same as `_whole_lines` three times as fast: excess bytes are not copied but read again."""
     place = raw.tell()
     while True:
         block = raw.read(BLOCK)
@@ -184,7 +184,7 @@ def _rest_of_line(raw: io.FileIO, most: int) -> bytes:
 
 
 def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest: list[bytes] = []  # of the line that is not ended
+    rest: list[bytes] = []  # of the unfinished line
     length = 0
     damage: Optional[DamagedError] = None
     while True:

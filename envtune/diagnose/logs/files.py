@@ -1,8 +1,7 @@
 """Find log files: the files, directories and standard input that were named (blocks.py reads them).
 
-A directory is searched for the log trees of every CANN generation: `$HOME/ascend/log/{debug,run}/plog`,
-`device-<id>`, `/var/log/npu/slog/host-0`; the newest run first. What is not a log by its name or its first bytes is
-skipped.
+A directory is searched for the log trees of every CANN generation: `$HOME/ascend/log/{debug,run}/plog`, `device-<id>`,
+`/var/log/npu/slog/host-0`; the newest run first. What is not a log, judged by its name or first bytes, is skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Mapping, Optional, Sequence
 from envtune.errors import UsageError, missing_text
 from envtune.messages import Message
 
-BIG = 8 << 20  # bytes of input from which speed is worth an effort
+BIG = 8 << 20  # bytes of input above which optimising pays off
 MAX_PLOGS = 64  # files of one run that are read, the newest
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|(?<!\.tar\.)gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"
@@ -28,19 +27,19 @@ _PLOG_NAME = re.compile(r"^(?:plog|device)-(?P<pid>\d+)_(?P<time>\d{14,17})\.log
 
 @dataclass(frozen=True)
 class LogFile:
-    """One input. `host` and `rank` come from its place and name; empty or None when they do not say."""
+    """One input. `host` and `rank` come from its location and name; empty or None if these do not tell."""
 
     path: str  # "-" is standard input
     host: str = ""
     rank: Optional[int] = None
     pid: Optional[int] = None
     modified: float = 0.0
-    content: Optional[bytes] = None  # of an input that is in memory; `path` is then only its name
-    size: int = 0  # bytes on the disk; 0 of what is not there
+    content: Optional[bytes] = None  # of an in-memory input; `path` is then only its name
+    size: int = 0  # bytes on disk; 0 if it does not exist
 
 
 def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
-    """Return the inputs that the arguments name, in their order; files of a directory newest run first.
+    """Return the inputs that the arguments name, in order; files of a directory newest run first.
 
     Raises UsageError for a file that does not exist and for a directory without logs.
     """
@@ -63,7 +62,7 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
 
 
 def _hosts(folders: Sequence[str]) -> Mapping[str, str]:
-    """Return what tells several directories apart: of a/ascend/log and b/ascend/log the a and the b; of one nothing."""
+    """Return the distinguishing parts of directories: a and b of a/ascend/log and b/ascend/log; nothing for one."""
     paths = {folder: list(Path(folder).resolve().parts) for folder in folders}
     if len({tuple(parts) for parts in paths.values()}) < 2:
         return dict.fromkeys(folders, "")
@@ -74,7 +73,7 @@ def _hosts(folders: Sequence[str]) -> Mapping[str, str]:
 
 
 def find_plogs(environ: Mapping[str, str], since: float) -> tuple[LogFile, ...]:
-    """Return the plog files written since a moment (seconds since the epoch); none where there is no log tree.
+    """Return the plog files written since a time (seconds since the epoch); none if there is no log tree.
 
     Source of the paths: CANN 8.5, envref_07_0007.
     """
@@ -108,7 +107,7 @@ def is_log_name(name: str) -> bool:
 
 
 def run_time(file: LogFile) -> float:
-    """Return seconds; a plog's name holds the start of its process, which a copy keeps while its mtime is lost."""
+    """Return seconds; a plog's name contains the start time of its process, which a copy keeps, unlike its mtime."""
     named = _PLOG_NAME.match(os.path.basename(file.path))
     if named is None:
         return file.modified
@@ -118,12 +117,12 @@ def run_time(file: LogFile) -> float:
     parts = (digits[0:4], digits[4:6], digits[6:8], digits[8:10], digits[10:12], digits[12:14])
     try:
         return float(calendar.timegm(tuple(int(part) for part in parts)))
-    except ValueError:  # digits, but no date
+    except ValueError:  # digits, but not a date
         return file.modified
 
 
 def log_file(path: str, host: str) -> LogFile:
-    """Return the file with what its name says; raises OSError."""
+    """Return the file with the data in its name; raises OSError."""
     name = os.path.basename(path)
     rank, plog = _RANK_IN_NAME.search(name), _PLOG_NAME.match(name)
     if rank is None:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Iterable, Optional
 
-NO_YEAR = 1972  # of a date that is written without one; a leap year
+NO_YEAR = 1972  # for a date without a year; a leap year
 TRACEBACK = "Traceback (most recent call last"
-LINE_LIMIT = 16_384  # characters of one line that are looked at; a longer one is cut, and still counted as one
+LINE_LIMIT = 16_384  # characters of one line that are examined; a longer one is cut, but still counts as one
 
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _RANK = re.compile(r"^(?:\[[^\]\s]{1,40}\]:?\s*){0,2}\[rank[ _]?(\d+)\]|^\[default(\d+)\]:|^(?:\[|)(\d{1,5})(?:\]|):\s")
@@ -42,13 +42,13 @@ _TIME = re.compile(
     r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)[- T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3})(?:[.,]?(\d{1,3}))?)?"
     r"|(?<![\d-])(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:[.,](\d{1,3}))?(?!\d)"
 )
-# rsyslog, `journalctl -k`, `dmesg -T`; seconds since the boot, as `dmesg` prints them, tell no time of day.
+# rsyslog, `journalctl -k`, `dmesg -T`; seconds since boot, as printed by `dmesg`, give no time of day.
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _SYSLOG = re.compile(
     rf"(?:<\d+>)?\[?(?:[A-Z][a-z]{{2}} )?({'|'.join(_MONTHS)}) {{1,2}}(\d{{1,2}}) (\d\d):(\d\d):(\d\d)"
     r"(?:\.(\d{1,6}))?(?: (20\d\d)\])?"
 )
-# Any error, known or not, also `error` in Chinese. Case matters: "error" within an ordinary line says nothing.
+# Any error, known or not, also `error` in Chinese. Case matters: "error" in an ordinary line means nothing.
 ERROR = (
     r"\b(?:ERROR|Error|FATAL|Fatal|CRITICAL|PANIC)\b|\berror: |[A-Za-z](?:Error|Exception)(?::|$)|\bERR\d{5}\b"
     r"|\b(?:EH00|EI00|EJ00|EK00|EL00)\d\d\b|Traceback \(most recent call last|Segmentation fault|[Cc]ore dumped"
@@ -59,8 +59,8 @@ _ERROR = re.compile(ERROR)
 _LEVEL = re.compile(r"\b(DEBUG|INFO|EVENT|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b")
 
 
-# What launchers prefix each line of a process with, so that several can share a file: torchrun, a Python traceback of
-# torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label, pdsh, kubectl logs --prefix.
+# Prefixes that launchers add to each line of a process, so that several can share a file: torchrun, a Python traceback
+# of torch.distributed, mpirun --tag-output, vLLM and Ray workers, srun --label, pdsh, kubectl logs --prefix.
 _STREAM = re.compile(
     r"(?:(?:\[default\d+\]:|\[rank ?_?\d+\]:|\[\d+,\d+\]<std(?:out|err|diag)>:"
     r"|\(\w+ (?:rank=\d+ )?pid=\d+(?:, ip=[^)]*)?\)|\[\d{1,5}\]:|\d{1,5}:(?= )"
@@ -70,7 +70,7 @@ _STREAM = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """A line as it matters to a diagnosis. `time` in seconds (UTC as written; a date without year counts as 1972)."""
+    """A line as a diagnosis needs it. `time` in seconds (UTC as written; a date without year counts as 1972)."""
 
     number: int
     text: str
@@ -82,14 +82,14 @@ class Line:
 
 
 def without_noise(block: bytes) -> bytes:
-    """Return the block without colours, other terminal sequences and NUL bytes; its lines stay lines."""
+    """Return the block without colours, other terminal sequences and NUL bytes; the number of lines does not change."""
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
-    return block.translate(None, b"\0") if b"\0" in block else block  # replace() is slow where there are many
+    return block.translate(None, b"\0") if b"\0" in block else block  # replace() is slow if there are many
 
 
 def split_stream(text: str) -> tuple[str, str]:
-    """Return the prefix that says whose line it is (empty when there is none), and the message after it."""
+    """Return the prefix that identifies the line's process (empty if there is none), and the message after it."""
     found = _STREAM.match(text)
     return ("", text) if found is None else (found[0].rstrip(), text[found.end() :])
 
@@ -100,34 +100,34 @@ def is_error(text: str) -> bool:
 
 
 def parse(number: int, text: str) -> Line:
-    """Return the line with what its prefixes say; what they do not say is None."""
+    """Return the line with the data from its prefixes; None for what they do not contain."""
     return Line(number, text, rank_of(text), pid_of(text), _number(_DEVICE, text), time_of(text), level_of(text))
 
 
 def rank_of(text: str) -> Optional[int]:
-    """Return the rank that printed the line, None when it does not say (`RankID:-1` does not)."""
+    """Return the rank that printed the line, None if unknown (`RankID:-1`)."""
     head = text[:400]
     found = _number(_RANK, head) if head[:1] in _RANK_BEGINS else None
     if found is None:
         folded = head.lower()
-        if "rank" in folded or "worker_tp" in folded:  # the search costs fifty times as much
+        if "rank" in folded or "worker_tp" in folded:  # searching costs fifty times as much
             found = _number(_RANK_FIELD, head)
     return found
 
 
 def pid_of(text: str) -> Optional[int]:
-    """Return the process that printed the line, None when it does not say."""
+    """Return the process that printed the line, None if unknown."""
     return _number(_PID, text[:400])
 
 
 def level_of(text: str) -> str:
-    """Return the first level word near the beginning, empty when there is none."""
+    """Return the first log level near the beginning, empty if there is none."""
     found = _LEVEL.search(text[:160])
     return found[1] if found else ""
 
 
 def time_of(text: str) -> Optional[float]:
-    """Return the first timestamp in seconds, None when there is none or it is no date."""
+    """Return the first timestamp in seconds, None if there is none or it is not a date."""
     found = _TIME.search(text[:400])
     if found is None:
         return _syslog_time(text)

@@ -1,7 +1,7 @@
-"""Find the logs of this user's newest run where CANN, frameworks and launchers write them, when none is named.
+"""Find the logs of this user's newest run where CANN, frameworks and launchers write them, if none is named.
 
-A file counts as the user's own if it belongs to that user or to root. Files of other users are counted and not read,
-also when root asks: what another user could have written must be named to be read.
+A file counts as the user's own if it belongs to that user or to root. Files of other users are counted but not read,
+even for root: what another user could have written must be named to be read.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from envtune.messages import Joined, Literal, Message, Text, listed, plural
 MAX_FILES, MAX_BYTES = 256, 1 << 30  # of the newest run
 MAX_ENTRIES, MAX_DEPTH = 20_000, 8  # of the tree of one place
 MAX_KERNEL_LOG = 256 << 20  # bytes
-SLACK = 60.0  # seconds between files of one run; also clocks within it
-RANK_SLACK = 3600.0  # seconds between the ends of the ranks of one run, of which no start is known
-AROUND = 600.0  # seconds before and after a run in which lines of the kernel are read
+SLACK = 60.0  # seconds between files of one run; also between clocks in it
+RANK_SLACK = 3600.0  # seconds between the ends of the ranks of one run, if no start is known
+AROUND = 600.0  # seconds before and after a run in which kernel messages are read
 _VARIABLE = re.compile(r"\$(\w+)")
 _KERNEL = re.compile(rb"^.{0,80}? kernel: .*", re.M)
 
 
 class Place(NamedTuple):
-    """Where logs are written. `folder` may begin with ~ or a variable and hold `*`; `names` limits it to these."""
+    """Where logs are written. `folder` may begin with ~ or a variable and contain `*`; `names` limits file names."""
 
     folder: str
     writer: str
     source: str
-    names: tuple[str, ...] = ()  # patterns of files in the folder itself; none: all logs of the tree
-    shared: bool = False  # written by the system for everybody
+    names: tuple[str, ...] = ()  # patterns of files directly in the folder; none: all logs of the tree
+    shared: bool = False  # written by the system for all users
 
 
 _ENVREF = "CANN 8.0 and 8.5 envref_07_0007: ASCEND_PROCESS_LOG_PATH > ASCEND_WORK_PATH > $HOME/ascend/log"
@@ -66,7 +66,7 @@ KERNEL_LOGS = ("/var/log/kern.log", "/var/log/messages")
 
 
 class Looked(NamedTuple):
-    """A place, and what was found there: files that are read, older ones, and those of other users."""
+    """A location and what was found there: files to read, older ones, and those of other users."""
 
     path: str
     writer: str
@@ -77,12 +77,12 @@ class Looked(NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was there."""
+        """Whether nothing was found there."""
         return not (self.files or self.older or self.foreign or self.reason)
 
     @property
     def text(self) -> Text:
-        """What a user is told about it."""
+        """What is reported about it."""
         parts: list[Text] = []
         if self.reason:
             parts.append(Literal(self.reason))
@@ -96,14 +96,14 @@ class Looked(NamedTuple):
 
 
 class OwnLogs(NamedTuple):
-    """The files of the newest run, and every place that was looked at."""
+    """The files of the newest run, and every location that was searched."""
 
     files: tuple[LogFile, ...]
     looked: tuple[Looked, ...]
 
 
 def find_own_logs(environ: Mapping[str, str]) -> OwnLogs:
-    """Return the logs of the newest run of this user, the newest file first; raises UsageError where there are none."""
+    """Return the logs of the newest run of this user, the newest file first; raises UsageError if there are none."""
     found: dict[str, LogFile] = {}
     inside: list[tuple[Looked, list[str]]] = []
     for place in PLACES:
@@ -134,7 +134,7 @@ def _nothing_found(looked: Sequence[Looked]) -> Text:
 
 
 def _folders(pattern: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the directories that a place stands for: none where its variable is not set."""
+    """Yield the directories of a location: none if its variable is not set."""
     variable = _VARIABLE.match(pattern)
     value = ""
     if variable is not None:
@@ -195,7 +195,7 @@ def _with_status(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _newest_run(files: Iterable[LogFile]) -> list[LogFile]:
-    """Return the files that were written while the newest one was, the newest first.
+    """Return the files that were written at the same time as the newest one, the newest first.
 
     The name of a plog says when its process started; of other files only the end is known.
     """
@@ -214,11 +214,11 @@ def _newest_run(files: Iterable[LogFile]) -> list[LogFile]:
 
 
 def _begin(file: LogFile) -> float:
-    """Return when the file was begun, in seconds; where its name does not say, when it was last written."""
+    """Return when the file was begun, in seconds; if its name does not tell, when it was last written."""
     named = run_time(file)
     if named == file.modified:
         return named
-    local = time.mktime((*time.gmtime(named)[:8], -1))  # the name has no zone
+    local = time.mktime((*time.gmtime(named)[:8], -1))  # the name has no time zone
     return min(local, file.modified)
 
 
@@ -226,7 +226,7 @@ def _begin(file: LogFile) -> float:
 
 
 def _kernel_logs(run: Sequence[LogFile]) -> Iterator[tuple[Optional[LogFile], Looked]]:
-    """Yield what the kernel logged while the run lasted, with all other lines emptied, so that line numbers hold."""
+    """Yield what the kernel logged during the run, with all other lines emptied, so that line numbers stay correct."""
     since = _as_written(min(map(_begin, run)) - AROUND)
     until = _as_written(max(file.modified for file in run) + AROUND)
     for path in KERNEL_LOGS:
@@ -262,5 +262,5 @@ def _kernel_lines(text: bytes, since: float, until: float) -> bytes:
 
 
 def _as_written(moment: float) -> float:
-    """Return the seconds that a line has which was written then: the local time, read as UTC."""
+    """Return the time in seconds that a line written then has: local time, read as UTC."""
     return float(calendar.timegm(time.localtime(moment)))

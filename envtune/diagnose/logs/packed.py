@@ -1,4 +1,4 @@
-"""Unpack a log while it is read: gzip, xz and bzip2, in bounded memory; other archives are named, not searched."""
+"""Decompress a log while it is read: gzip, xz and bzip2, in bounded memory; other archives are only reported."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import io
 import zlib
 from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol
 
-BLOCK = 1 << 17  # bytes read, and unpacked, at once: what fits in a processor's cache is looked through faster
-UNPACKED, RATIO = 1 << 30, 100  # a packed file may give so many bytes, and so many for each of its own
-_GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
+BLOCK = 1 << 17  # bytes read, and unpacked, at once: what fits in the CPU cache is searched faster
+UNPACKED, RATIO = 1 << 30, 100  # bytes a packed file may expand to, in total and per packed byte
+_GZIP_WINDOW = 31  # zlib: a gzip header and its checksum
 _XZ_MEMORY = 96 << 20  # bytes; `xz -9` needs 65 MiB to unpack
 
 
 class DamagedError(OSError):
-    """The input ends or breaks in the middle; what comes before was yielded."""
+    """The input is truncated or damaged; what comes before was yielded."""
 
 
 class _Member(Protocol):
-    """What unpacks one member of a file, as bz2 and lzma have it."""
+    """The decompressor of one member of a file, with the interface of bz2 and lzma."""
 
     @property
     def eof(self) -> bool: ...
@@ -58,7 +58,7 @@ class _Gzip:
 
 
 class _BrokenError(Exception):
-    """A member is damaged: what comes before, and the error."""
+    """A member is damaged: the data before the damage, and the error."""
 
 
 def _up_to_the_error(member: Any, data: bytes) -> bytes:
@@ -78,7 +78,7 @@ def _bzip2() -> _Member:
 
 
 class _Xz:
-    """A stream of an xz file, which raises what the others do."""
+    """A stream of an xz file that raises the same errors as the others."""
 
     def __init__(self) -> None:
         import lzma
@@ -99,7 +99,7 @@ class _Xz:
 class _Kind(NamedTuple):
     name: str
     magic: bytes
-    member: Optional[Callable[[], _Member]] = None  # None: not read here
+    member: Optional[Callable[[], _Member]] = None  # None: not supported
 
 
 _KINDS = (
@@ -127,7 +127,7 @@ def _kind(head: bytes) -> Optional[_Kind]:
 
 
 class _Packed:
-    """A packed stream, and how much it may still unpack to: a gzip file can give a thousand times its size."""
+    """A packed stream, and how much it may still expand to: a gzip file can expand a thousandfold."""
 
     def __init__(self, raw: BinaryIO | io.RawIOBase, name: str, size: int) -> None:
         self._raw, self._name = raw, name
@@ -139,7 +139,7 @@ class _Packed:
         return chunk
 
     def allowed(self, unpacked: bytes) -> bytes:
-        """Return what was unpacked; raises DamagedError where it is too much for what was read."""
+        """Return what was unpacked; raises DamagedError if it is too much for what was read."""
         self._room -= len(unpacked)
         if self._room < 0:
             raise DamagedError(f"the {self._name} file unpacks to more than {RATIO} times its size, read up to there")
@@ -149,8 +149,8 @@ class _Packed:
 def unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
     """Yield the bytes of a stream, unpacked if it is compressed (one member after the other).
 
-    Raises DamagedError where it is damaged, cut short or of a kind that is not read here, and after UNPACKED bytes and
-    RATIO times what was read.
+    Raises DamagedError if it is damaged, truncated or of an unsupported kind, and after UNPACKED bytes and RATIO times
+    what was read.
     """
     chunk = raw.read(BLOCK) or b""
     kind = _kind(chunk)

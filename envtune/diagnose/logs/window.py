@@ -1,7 +1,7 @@
-"""A block of a log with its neighbours: the line at a place, its number, and the lines around it.
+"""A block of a log with its neighbours: the line at a position, its number, and the lines around it.
 
-Other lines complete what one line says: the rest of a signature that spans lines, the time that a traceback does not
-have itself. They may be in the block before or after, and lines of other ranks may be between them.
+Other lines complete what one line says: the rest of a signature that spans lines, or the time, which a traceback does
+not have itself. They may be in the block before or after, and lines of other ranks may be between them.
 """
 
 from __future__ import annotations
@@ -11,38 +11,37 @@ from typing import Callable, Iterator, Optional
 
 from envtune.diagnose.logs.lines import LINE_LIMIT, pid_of, rank_of, split_stream, time_of
 
-AHEAD = 256 << 10  # bytes in which the lines of a window are looked for
+AHEAD = 256 << 10  # bytes searched for the lines of a window
 MAX_FOLLOWING = 12  # lines over which a multi-line signature may continue
-MAX_INTERLEAVED = 1000  # lines of all processes among which those of one are looked for
-BACK = 64 << 10  # bytes in which the time of a line without one is looked for
-PART = 4096  # bytes in which a signature is looked for at once
+MAX_INTERLEAVED = 1000  # lines of all processes searched for those of one
+BACK = 64 << 10  # bytes searched for the time of a line without one
+PART = 4096  # bytes searched for a signature at once
 OVERLAP = 2048  # bytes; a signature is shorter
 
 
 class LineWindow:
-    """`block` holds whole lines; `before` is the end of the block before, `after` the next block, or empty."""
+    """`block` contains whole lines; `before` is the end of the block before, `after` the next block, or empty."""
 
     def __init__(self, before: bytes, block: bytes, after: bytes, ends: Callable[[], int]) -> None:
-        """Take whole lines; `ends` returns the number of line ends before the block."""
+        """Take whole lines; `ends` returns the number of newlines before the block."""
         self.block = block
         self._before = before
         self._after = after
         self._ends = ends
-        self._timed: tuple[int, Optional[float]] = (0, None)  # a place up to which a time was looked for, and the time
+        self._timed: tuple[int, Optional[float]] = (0, None)  # position up to which a time was searched, and the time
 
     def number(self, at: int) -> int:
-        """Return the number, from 1 on, of the line at a place."""
+        """Return the number, from 1, of the line at a position."""
         return self._ends() + self.block.count(b"\n", 0, at) + 1
 
     def text(self, start: int, end: int) -> str:
-        """Return the text of a line; of a very long one the beginning."""
+        """Return the text of a line; only the beginning of a very long one."""
         return _text(self.block[start : min(end, start + 4 * LINE_LIMIT)])
 
     def parts(self, start: int, end: int) -> list[str]:
         """Return a line in overlapping parts of PART bytes, so that everything is found in a line of megabytes, too.
 
-        What a signature costs may grow with the square of what it is looked for in; that of a line grows with its
-        length only.
+        Matching a signature may be quadratic in the length of the text; matching a line in parts is linear.
         """
         if end - start <= PART:
             return [self.block[start:end].decode("utf-8", "replace")]
@@ -56,7 +55,7 @@ class LineWindow:
         return text[: text.rfind(b"\n") + 1] if len(text) == size else text
 
     def following(self, end: int) -> Iterator[str]:
-        """Yield the lines after the one that ends there, at most what fits in AHEAD bytes."""
+        """Yield the lines after the one that ends there, at most AHEAD bytes."""
         left = AHEAD
         for block, at in ((self.block, end + 1), (self._after, 0)):
             while left > 0 and at < len(block):
@@ -67,9 +66,9 @@ class LineWindow:
                 at = stop + 1
 
     def preceding(self, start: int, since: int = 0) -> Iterator[str]:
-        """Yield the lines before the one that starts there, the nearest first; at most what fits in BACK bytes.
+        """Yield the lines before the one that starts there, the nearest first, at most BACK bytes.
 
-        With `since`: none before that place of the block.
+        With `since`: none before that position in the block.
         """
         left = BACK
         for block, end in ((self.block, start - 1), (self._before, len(self._before) - 1)):
@@ -82,9 +81,9 @@ class LineWindow:
                 end = at - 1
 
     def windows(self, text: str, end: int, interleaved: bool = True) -> Iterator[str]:
-        """Yield the line with the following ones of the same process, which a signature that spans lines needs.
+        """Yield the line with the following ones of the same process, for signatures that span lines.
 
-        First the lines as they are, then (`interleaved`) without those of other processes, by prefix, rank or pid.
+        First all lines, then (`interleaved`) without those of other processes, by prefix, rank or pid.
         """
         stream, message = split_stream(text)
         if not stream:
@@ -101,7 +100,7 @@ class LineWindow:
         yield "\n".join([message, *kept])
 
     def time_at(self, text: str, start: int, since: int = 0) -> Optional[float]:
-        """Return seconds; a line without a time has that of the nearest one before it, down to `since`."""
+        """Return the time in seconds; a line without one gets that of the nearest line before it, down to `since`."""
         time = time_of(text)
         if time is None:
             near = since <= self._timed[0] <= start <= self._timed[0] + BACK
@@ -117,6 +116,6 @@ def _text(raw: bytes) -> str:
 
 
 def _same_process(first: str, other: str) -> bool:
-    """Return whether the other line may belong to the process of the first: it does not say that it is another's."""
+    """Return whether the other line may belong to the process of the first: nothing in it says otherwise."""
     pid, rank = pid_of(other), rank_of(other)
     return (pid is None or pid == pid_of(first)) and (rank is None or rank == rank_of(first))

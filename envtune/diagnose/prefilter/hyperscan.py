@@ -1,7 +1,7 @@
 """The prefilter of the `fast` extra: all expressions in one hyperscan database, kept in the cache directory.
 
-The database is data of native code: one that somebody else could have written is never loaded (catalog/cache.py has the
-rules), nor one made from other expressions, by another hyperscan or for another processor.
+The database is processed by native code: one that somebody else could have written is never loaded (catalog/cache.py
+has the rules), nor one compiled from other expressions, by another hyperscan or for another processor.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 from envtune.diagnose.prefilter.templates import ANY_ERROR, CandidateLine, Expression, Numbers, TemplateFilter
 
 NAME = "signatures.hyperscan"
-SHORTEST_LITERAL = 3  # bytes of a literal that, where it is not ordinary, replaces its expression
+SHORTEST_LITERAL = 3  # bytes of a literal that replaces its expression, unless it is ordinary
 HEXADECIMAL = set("0123456789abcdef")
-FORMAT = 2  # to be raised when other rows are made from the same expressions
-ONCE = 1 << 20  # added to the number of a row of which one match per block is reported
+FORMAT = 2  # increment when different rows are generated from the same expressions
+ONCE = 1 << 20  # added to the number of a row that reports one match per block
 TAIL = 8  # bytes by which hyperscan decides whether to confirm a match
-MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a set; such sets
+MAX_ROWS, MAX_ROW_SETS = 40, 4096  # rows of one line that are remembered as a set; number of such sets
 # When an expression takes the place of its literals (HyperscanFilter._chatty): compiling anew takes 0.25 s, a candidate
 # line about 10 us, the pure-Python prefilter about 2 ms a block.
 MANY_LINES, MANY_BLOCKS = 20_000, 100
-SAMPLE, FEWEST = 400, 20  # candidate lines of one block by which it is decided
-RARER = 4  # times as rare are other literals that are worth it
-IN_VAIN = 0.05  # share of them that the literals of an expression choose, and no expression takes
+SAMPLE, FEWEST = 400, 20  # candidate lines of one block on which this is decided
+RARER = 4  # how many times rarer other literals must be
+IN_VAIN = 0.05  # share of candidate lines that an expression's literals select and no expression matches
 
 
 class Row(NamedTuple):
-    """An expression or a literal, as hyperscan gets it."""
+    """An expression or a literal, as passed to hyperscan."""
 
     text: bytes
     flags: int
@@ -44,24 +44,24 @@ class Row(NamedTuple):
 
 
 class UnusableError(Exception):
-    """There is no hyperscan here, or it cannot take the expressions."""
+    """Hyperscan is missing, or does not support the expressions."""
 
 
 class HyperscanFilter:
     """Finds the lines in which hyperscan sees a match of an expression, or of its literals.
 
-    Of an expression of which one match in a file is enough, hyperscan reports one per block; the pure-Python prefilter
-    finds where in the block it is, and whether it is one.
+    For an expression that needs only one match per file, hyperscan reports one per block; the pure-Python prefilter
+    finds its position in the block, and whether it really matches.
 
-    Where the literals of an expression turn out to be frequent in these logs without a match of it, the expression
-    itself takes their place: a database is compiled without them.
+    If the literals of an expression turn out to be frequent in these logs without a match of it, the expression itself
+    replaces them: a database is compiled without them.
     """
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
         """Compile the expressions; raises UnusableError."""
         try:
             import hyperscan
-        except Exception as error:  # a package for another processor fails in its own ways
+        except Exception as error:  # a package for another processor fails in unpredictable ways
             raise UnusableError(str(error)) from error
         self._hyperscan = hyperscan
         everything = (*expressions, ANY_ERROR)
@@ -69,11 +69,11 @@ class HyperscanFilter:
         self._once_filter: Optional[TemplateFilter] = None
         self._expressions = everything
         self._numbers: dict[tuple[int, ...], tuple[int, ...]] = {}  # rows that matched -> expressions to try
-        self._known: tuple[int, frozenset[int]] = (0, frozenset())  # how much was known, and the rows that are
-        self._whole: set[int] = set()  # expressions that took the place of their literals
-        self._others: dict[int, Literals] = {}  # expressions of which other literals are looked for than at first
-        self._seen, self._next_look = 0, MANY_LINES  # candidate lines, and how many of them before the next look
-        self._missed: tuple[Numbers, Numbers] = (set(), set())  # what was known of the last file, and what was missing
+        self._known: tuple[int, frozenset[int]] = (0, frozenset())  # how much was known, and the rows for it
+        self._whole: set[int] = set()  # expressions that replaced their literals
+        self._others: dict[int, Literals] = {}  # expressions searched by different literals than initially
+        self._seen, self._next_look = 0, MANY_LINES  # candidate lines, and at how many of them to check next
+        self._missed: tuple[Numbers, Numbers] = (set(), set())  # what was known of the last file, what was missing
         self._misses: Counter[int] = Counter()  # blocks in which it was still missing
         try:
             self._database, self._looked_for = _database(hyperscan, everything)
@@ -109,9 +109,9 @@ class HyperscanFilter:
         return iter([lines[start] for start in sorted(lines)])
 
     def _chatty(self, block: bytes, lines: Mapping[int, CandidateLine], now: bool) -> Iterator[int]:
-        """Yield the expressions whose literals choose many lines in vain: no expression takes them.
+        """Yield the expressions whose literals select many lines that no expression matches.
 
-        After MANY_LINES, then after twice as many each time, and `now` that there is something to compile anyway: the
+        Checked after MANY_LINES, then after twice as many each time, and `now` if something is compiled anyway; the
         lines of one block decide.
         """
         self._seen += len(lines)
@@ -132,7 +132,7 @@ class HyperscanFilter:
         return re.compile(relax_regex(regex, multiline), re.IGNORECASE if ignores_case(regex) else 0)
 
     def _still_missing(self, known: Numbers, missing: set[int]) -> Iterator[int]:
-        """Yield what one match in a file is enough of, and was not found in MANY_BLOCKS with its literals."""
+        """Yield expressions that need one match per file and were not found in MANY_BLOCKS with their literals."""
         file, before = self._missed
         self._missed = known, set(missing)
         if known is file:
@@ -140,7 +140,7 @@ class HyperscanFilter:
             yield from (number for number in missing - self._whole if self._misses[number] >= MANY_BLOCKS)
 
     def _holds(self, number: int, line: bytes) -> bool:
-        """Return whether a line holds everything that a match of an expression does."""
+        """Return whether a line contains everything that a match of an expression contains."""
         regex, multiline, _ = self._expressions[number]
         needs, text = required_literals(regex, multiline), line.decode("utf-8", "replace")
         folded = text.lower()
@@ -150,7 +150,7 @@ class HyperscanFilter:
         )
 
     def _rarer(self, number: int, block: bytes) -> Literals:
-        """Return other literals that a match of an expression needs, and that are far rarer in a block; or none."""
+        """Return other literals that a match of an expression needs and that are much rarer in a block; or none."""
         regex, multiline, once = self._expressions[number]
         needs = required_literals(regex, multiline)
         if once or number in self._others or len(needs) != 1:
@@ -166,7 +166,7 @@ class HyperscanFilter:
         return best if RARER * often(best) <= often(first) else frozenset()
 
     def _replace(self, numbers: Iterable[int], block: bytes) -> None:
-        """Look for rarer literals of these expressions from now on, or for the expressions themselves."""
+        """From now on, search for rarer literals of these expressions, or for the expressions themselves."""
         rarer = {number: self._rarer(number, block) for number in numbers}
         nearly = (number for number, count in self._misses.items() if count >= MANY_BLOCKS // 4)
         self._whole.update((number for number, option in rarer.items() if not option), nearly)  # compiled once for both
@@ -183,13 +183,13 @@ class HyperscanFilter:
         try:
             self._database = _compiled(self._hyperscan, rows)
         except (self._hyperscan.error, MemoryError):
-            return  # the literals do, too
+            return  # keep searching by literals
         self._looked_for, self._rows = rows, list(rows.values())
         self._numbers = {}
         self._known = (0, frozenset())
 
     def _rows_of(self, known: Numbers) -> frozenset[int]:
-        """Return the rows of nothing but known expressions."""
+        """Return the rows that belong only to known expressions."""
         if self._known[0] != len(known) or not known:
             rows = (row for row, numbers in enumerate(self._rows) if known and known.issuperset(numbers))
             self._known = len(known), frozenset(rows)
@@ -203,7 +203,7 @@ class HyperscanFilter:
             yield CandidateLine(start, end, tuple(self._once[place] for place in places if place not in known))
 
     def _lines(self, block: bytes, matches: Sequence[tuple[int, int]]) -> dict[int, CandidateLine]:
-        """Return the lines in which the matches end, by their start."""
+        """Return the lines in which the matches end, by start position."""
         lines: dict[int, CandidateLine] = {}
         start = end = -1
         rows: list[int] = []
@@ -227,7 +227,7 @@ class HyperscanFilter:
 
 
 def _line(block: bytes, at: int) -> tuple[int, int]:
-    """Return where the line (or the part of a progress line) at this place starts and ends."""
+    """Return where the line (or the part of a progress line) at this position starts and ends."""
     start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
     end = len(block) if end < 0 else end
     start = max(start, block.rfind(b"\r", start, at) + 1)
@@ -236,9 +236,9 @@ def _line(block: bytes, at: int) -> tuple[int, int]:
 
 
 def _rows(hyperscan: Any, expressions: Sequence[Expression]) -> dict[Row, list[int]]:
-    """Return what hyperscan looks for -> the expressions for which it does.
+    """Return {what hyperscan searches for: the expressions it is for}.
 
-    Literals alone are found at twice the speed, so only expressions whose literals are ordinary go in as such.
+    Literals alone are found twice as fast, so only expressions with ordinary literals are passed in full.
     """
     rows: dict[Row, list[int]] = {}
     for number, expression in enumerate(expressions):
@@ -262,13 +262,13 @@ def _literal_rows(hyperscan: Any, literals: Iterable[Literal], once: bool) -> It
 
 
 def _whole(hyperscan: Any, expression: Expression) -> Row:
-    """Return the row of an expression as such, each match of which is reported."""
+    """Return the row of a full expression, each match of which is reported."""
     case = hyperscan.HS_FLAG_CASELESS if ignores_case(expression.regex) else 0
     return Row(relax_regex(expression.regex, expression.multiline) or rb"[^\n]", case, False)
 
 
 def _rare(option: Literals, once: bool) -> bool:
-    """Return whether the literals alone may replace the expression: not where ordinary lines are full of them.
+    """Return whether the literals alone may replace the expression: not if ordinary lines are full of them.
 
     Digits alone occur in every other address.
     """
@@ -282,7 +282,7 @@ def _is_digits(option: Literals) -> bool:
 
 
 def _rare_end(text: str) -> str:
-    """Return the literal up to where its end is rarest: by the last characters hyperscan decides whether to confirm."""
+    """Return the literal cut where its end is rarest: hyperscan decides by the last characters whether to confirm."""
     ends = range(min(len(text), TAIL), len(text) + 1)
     return text[: min(ends, key=lambda end: (_grams(text[end - TAIL : end].lower()), end))]
 
@@ -295,7 +295,7 @@ def _grams(tail: str) -> int:
 def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, dict[Row, list[int]]]:
     """Return the compiled database and its rows.
 
-    It is read from the cache if possible; making the rows and compiling them takes 0.3 s each.
+    It is read from the cache if possible; generating the rows and compiling them takes 0.3 s each.
     """
     stamp = _stamp(hyperscan, expressions)
     path = _cache_path()
@@ -308,7 +308,7 @@ def _database(hyperscan: Any, expressions: Sequence[Expression]) -> tuple[Any, d
             rows = {Row(shown.encode("latin-1"), *others): numbers for (shown, *others), numbers in json.loads(head)}
             return database, rows
         except hyperscan.error:
-            pass  # of another processor after all: compiled again
+            pass  # for another processor after all: compile again
     rows = _rows(hyperscan, expressions)
     database = _compiled(hyperscan, rows)
     if path is not None:

@@ -1,8 +1,8 @@
 """Relax an expression over text to one over bytes that matches at least the same lines (an over-approximation).
 
 Both prefilters need it: hyperscan has no look-around, and no Unicode classes for bytes that may be invalid UTF-8;
-templates have lost their digits. What is dropped or widened here only lets more lines through to the full expression.
-The result is in the syntax that `re` and hyperscan share.
+templates have no digits left. What is dropped or widened here only lets more lines through to the full expression. The
+result is in the syntax that `re` and hyperscan share.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _CATEGORIES: Mapping[Any, str] = {
     sre.CATEGORY_WORD: r"\w",
     sre.CATEGORY_NOT_WORD: r"\W",
 }
-_LONGEST_REPEAT = 64  # a longer bounded repeat is unbounded here: counting states make an automaton big and slow
+_LONGEST_REPEAT = 64  # a longer bounded repeat becomes unbounded: counting states make an automaton big and slow
 _ATOMIC = getattr(sre, "ATOMIC_GROUP", None)  # since Python 3.11
 _POSSESSIVE = getattr(sre, "POSSESSIVE_REPEAT", None)
 
 
 def ignores_case(regex: str) -> bool:
-    """Return whether any part of the expression ignores case; then the relaxed one has to ignore it, too."""
+    """Return whether any part of the expression ignores case; then the relaxed one has to, too."""
     return (
         bool(re.compile(regex).flags & re.IGNORECASE) or "(?i:" in regex or re.search(r"\(\?[a-z]*i", regex) is not None
     )
 
 
 def relax_regex(regex: str, multiline: bool = False, table: bytes = _IDENTITY) -> bytes:
-    """Return the relaxed expression, empty when nothing is left of it.
+    """Return the relaxed expression, empty if nothing is left of it.
 
-    `table` is what the bytes to be searched were translated with; of an expression that may span lines, only the part
-    in the first line is kept. Where `ignores_case`, it is written in lower case.
+    `table` is the translation table of the bytes to be searched; of an expression that may span lines, only the part in
+    the first line is kept. With `ignores_case` it is written in lower case.
     """
     tokens: Sequence[Any] = list(sre_parser.parse(regex))
     tokens = first_line(tokens) if multiline else tokens
@@ -60,7 +60,7 @@ def _trimmed(tokens: Sequence[Any]) -> list[Any]:
 
 
 def _least(token: tuple[Any, Any]) -> int:
-    """Return 0 when the token can match the empty text."""
+    """Return 0 if the token can match the empty text."""
     operation, argument = token
     if operation in (*ONE_OR_MORE, _POSSESSIVE):
         return int(argument[0])
@@ -100,7 +100,7 @@ class _Writer:
             return self._group(argument)
         if operation in (sre.ASSERT, sre.ASSERT_NOT):
             return b""
-        return self._class(_ANY, 0, sre.MAXREPEAT)  # a reference to a group: it may have matched anything
+        return self._class(_ANY, 0, sre.MAXREPEAT)  # a back-reference: the group may have matched anything
 
     def _group(self, tokens: Any) -> bytes:
         inside = self.sequence(list(tokens))
@@ -123,7 +123,7 @@ class _Writer:
         return inside + _times(least, most) if inside else b""
 
     def _class(self, allowed: Iterable[int], least: int, most: Any) -> bytes:
-        """Write a class of bytes for one of characters: a character beyond ASCII has up to four bytes."""
+        """Write a byte class for a character class: a non-ASCII character has up to four bytes."""
         allowed = frozenset(allowed)
         if allowed & _HIGH and most is not sre.MAXREPEAT:
             most = 4 * most

@@ -1,9 +1,9 @@
 """The pure-Python prefilter: find the lines of a block that are worth matching in full.
 
-A log says the same things again and again with other numbers. So every line is reduced to its template (digits and the
+A log repeats the same messages with different numbers. So every line is reduced to its template (digits and the
 lower-case letters of hexadecimal numbers become `0`), which `bytes.translate` does at more than 1 GB/s, and only
-templates that were not seen before are judged: by the literals that an expression needs, and once a log has grown, when
-it pays, by the expression itself, relaxed to templates. Where a line matches an expression, its template matches the
+templates that were not seen before are judged: by the literals that an expression needs, and in larger logs, where it
+pays off, by the expression itself, relaxed to templates. If a line matches an expression, its template matches the
 relaxed one. Templates that differ only in the length of their numbers share a collapsed template (`00` becomes `0`),
 which is judged only once.
 """
@@ -22,19 +22,19 @@ from envtune.diagnose.prefilter.relax import ignores_case, relax_regex
 
 HEX = b"0123456789abcdef"
 DIGITS = bytes(ord("0") if byte in HEX else byte for byte in range(256))
-_TEMPLATE = DIGITS.replace(b"\r", b"\n")  # parts of a progress line are lines of their own
+_TEMPLATE = DIGITS.replace(b"\r", b"\n")  # parts of a progress line are separate lines
 MAX_REMEMBERED = 24 << 20  # bytes of templates
 LONGEST_REMEMBERED = 4096  # bytes of one template
-SMALL = 1 << 15  # bytes in which looking for every literal costs less than first finding out which can occur
-SHORT = -1  # in place of a gram, for literals that are shorter than one
-GROWN = 1 << 18  # bytes of log after which judging templates by expressions pays for compiling these
+SMALL = 1 << 15  # bytes below which searching every literal is cheaper than first finding out which can occur
+SHORT = -1  # instead of a gram, for literals shorter than one
+GROWN = 1 << 18  # bytes of log after which judging templates by expressions is worth compiling them
 
 
 Numbers = Union[Set[int], FrozenSet[int]]
 
 
 class Expression(NamedTuple):
-    """A regular expression, as a prefilter needs it."""
+    """The properties of a regular expression that a prefilter needs."""
 
     regex: str
     multiline: bool = False  # a match may span lines
@@ -42,10 +42,10 @@ class Expression(NamedTuple):
 
 
 class CandidateLine(NamedTuple):
-    """A line worth matching: its place in the block, and the numbers of the expressions that may match it.
+    """A line worth matching: its position in the block, and the numbers of the expressions that may match it.
 
-    The number after the last expression's says that the line may report an error of any kind; one match in a file is
-    enough for that.
+    The number after the last expression's means that the line may report any error; one match per file is enough for
+    that.
     """
 
     start: int
@@ -57,7 +57,7 @@ ANY_ERROR = Expression(ERROR, once=True)
 
 
 class _Literal(NamedTuple):
-    """A collapsed literal; one that may occur in any case is looked for in the lower-case text."""
+    """A collapsed literal; one that may occur in any case is searched in the lower-case text."""
 
     collapsed: bytes
     exact: bool
@@ -67,7 +67,7 @@ _Needs = Tuple[Tuple[FrozenSet[_Literal], ...], ...]
 
 
 def _collapsed(templates: bytes) -> bytes:
-    """Return the templates with every number one digit long."""
+    """Return the templates with every number collapsed to one digit."""
     templates = templates.replace(b"00000000", b"0").replace(b"0000", b"0")
     while b"00" in templates:
         templates = templates.replace(b"00", b"0")
@@ -79,12 +79,12 @@ def _folded(templates: bytes) -> bytes:
 
 
 def _selectivity(option: FrozenSet[_Literal]) -> int:
-    """Return how many characters of the literals are no digits, at least; a literal of digits only selects nothing."""
+    """Return the smallest number of non-digits in any of the literals; a literal of digits only selects nothing."""
     return min(len(literal.collapsed.replace(b"0", b"")) for literal in option)
 
 
 class _Query:
-    """Expressions that need the same literals, but for their digits."""
+    """Expressions that need the same literals, apart from digits."""
 
     def __init__(self, needs: _Needs) -> None:
         self.needs = needs
@@ -92,7 +92,7 @@ class _Query:
         self._expressions: list[tuple[re.Pattern[bytes], bool, list[int]]] = []
 
     def may_match(self, template: bytes, expressions: Sequence[Expression]) -> Iterator[int]:
-        """Yield the numbers of those expressions that the lines of a template may match."""
+        """Yield the numbers of the expressions that the lines of a template may match."""
         if not self._expressions:
             distinct: dict[tuple[bytes, bool], list[int]] = {}
             for number in self.numbers:
@@ -106,14 +106,14 @@ class _Query:
 
 
 class _Index(NamedTuple):
-    """What is looked for: numbers of the expressions that require no literal, literals, and the queries they begin."""
+    """What is searched for: numbers of expressions that require no literal, literals, and the queries they begin."""
 
     always: Tuple[int, ...]
-    untemplated: Tuple[Tuple[Literal, int], ...]  # literals of which nothing is left in a template
+    untemplated: Tuple[Tuple[Literal, int], ...]  # literals that templates do not preserve
     uses: Mapping[_Literal, Sequence[Tuple[_Query, Tuple[FrozenSet[_Literal], ...]]]]
 
 
-@lru_cache(maxsize=4)  # the signatures of a catalogue are the same for every log of a process
+@lru_cache(maxsize=4)  # a process uses the same signatures for every log
 def _index_of(expressions: Tuple[Expression, ...]) -> _Index:
     always: list[int] = []
     untemplated: list[tuple[Literal, int]] = []
@@ -157,7 +157,7 @@ class TemplateFilter:
         self._size = 0
 
     def candidates(self, block: bytes, known: Numbers = frozenset()) -> Iterator[CandidateLine]:
-        """Yield the candidate lines of a block of whole lines, in order; none for what is known of the file already."""
+        """Yield the candidate lines of a block of whole lines, in order; none for what is already known of the file."""
         if self._seen <= GROWN < self._seen + len(block):
             self._candidates_by_template = {}  # to be judged by expressions from now on
         self._seen += len(block)
@@ -194,7 +194,7 @@ class TemplateFilter:
                 yield CandidateLine(start, ends[number], numbers)
 
     def _untemplated_in(self, block: bytes, known: Numbers) -> dict[int, set[int]]:
-        """Return the starts of lines with a literal of which nothing is left in a template, such as `EDAC`."""
+        """Return the starts of lines with a literal that templates do not preserve, such as `EDAC`."""
         literals = [(literal, number) for literal, number in self._untemplated if number not in known]
         folded = b"" if all(literal.exact for literal, _ in literals) else block.lower()
         starts: dict[int, set[int]] = {}
@@ -219,7 +219,7 @@ class TemplateFilter:
                 continue
             numbers = set(self._always)
             for query in queries:
-                judge = self._seen > GROWN and len(template) <= PART  # what is longer is looked through in parts
+                judge = self._seen > GROWN and len(template) <= PART  # what is longer is searched in parts
                 numbers.update(query.may_match(template, self._expressions) if judge else query.numbers)
             if numbers:
                 judged[template] = tuple(sorted(numbers))
@@ -243,9 +243,9 @@ class TemplateFilter:
     def _lines_with(
         self, exact: bytes, new: Sequence[bytes], folded: bytes, lowered: Sequence[bytes]
     ) -> Iterator[tuple[_Literal, list[int]]]:
-        """Yield the first literals of queries that occur anywhere, and the numbers of the lines in which they do."""
+        """Yield the first literals of queries that occur anywhere, and the numbers of the lines that contain them."""
         literals: Iterable[_Literal] = self._uses
-        if len(exact) > (SMALL if self._seen <= GROWN else SMALL >> 7):  # what literals consist of is found out once
+        if len(exact) > (SMALL if self._seen <= GROWN else SMALL >> 7):  # the grams of the literals are computed once
             self._rarest = self._rarest or _by_rarest_gram(self._uses)
             present = _grams(folded)
             found = (use for gram in present.intersection(self._rarest) for use in self._rarest[gram])
@@ -263,7 +263,7 @@ class TemplateFilter:
                 yield literal, numbers
 
     def _remember(self, new: set[bytes], judged: dict[bytes, tuple[int, ...]]) -> None:
-        """Remember new templates. A log whose lines never repeat is not kept: beyond a size all is forgotten."""
+        """Remember new templates; above a limit all are forgotten, for logs whose lines never repeat."""
         short = {template for template in new if len(template) <= LONGEST_REMEMBERED}
         self._size += sum(map(len, new)) + 200 * len(new)
         if self._size > MAX_REMEMBERED:
@@ -274,13 +274,13 @@ class TemplateFilter:
 
 
 def _starts(lines: Sequence[bytes]) -> dict[int, int]:
-    """Return where each line starts in the joined text -> its number."""
+    """Return {start of each line in the joined text: its number}."""
     ends = accumulate(map(len, lines))
     return {end + number - len(line): number for number, (end, line) in enumerate(zip(ends, lines))}
 
 
 def _needs(literals: Needs) -> _Needs:
-    """Return the same with collapsed literals, in each conjunction the most selective option first."""
+    """Return the same with collapsed literals, the most selective option of each conjunction first."""
     return tuple(
         tuple(sorted((frozenset(map(_of, option)) for option in conjunction), key=_selectivity, reverse=True))
         for conjunction in literals
@@ -296,7 +296,7 @@ def _holds(literal: _Literal, exact: bytes, folded: bytes) -> bool:
 
 
 def _by_rarest_gram(literals: Iterable[_Literal]) -> Mapping[int, Sequence[tuple[_Literal, set[int]]]]:
-    """Return the literals with their grams, by the one of them that ordinary lines are least likely to hold."""
+    """Return the literals by their gram that is least likely in ordinary lines."""
     often = _grams(_collapsed(_folded(ORDINARY.encode("ascii"))))
     grams: dict[int, list[tuple[_Literal, set[int]]]] = {SHORT: []}
     for literal in literals:
@@ -307,6 +307,6 @@ def _by_rarest_gram(literals: Iterable[_Literal]) -> Mapping[int, Sequence[tuple
 
 
 def _grams(text: bytes) -> set[int]:
-    """Return every four consecutive bytes as a number: they tell which literals can be in a text at all."""
+    """Return every four consecutive bytes as a number: they show which literals a text can contain."""
     view = memoryview(text)
     return set().union(*(view[start : start + (len(text) - start) // 4 * 4].cast("I") for start in range(4)))

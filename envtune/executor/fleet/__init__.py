@@ -1,1 +1,1 @@
-"""What `envtune fleet fix` asks of the executor on a host."""
+"""Requests of `envtune fleet fix` to the executor on a host."""

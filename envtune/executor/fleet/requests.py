@@ -1,8 +1,8 @@
-"""Answer a request of `envtune fleet fix`: carry out a plan, take back what a run did here, or say what it did here.
+"""Answer a request of `envtune fleet fix`: carry out a plan, undo what a run did here, or report what it did here.
 
-The plan that is journalled holds the name of the fleet's run (`fleet`), so that a host can be asked about it later,
-whatever became of the connection. A run is claimed once on a host, by the first request that arrives: a plan that is
-sent twice, or that arrives after the host was asked about the run, is not carried out. So an answer stays true.
+The journalled plan contains the name of the fleet's run (`fleet`), so that a host can be asked about it later, even if
+the connection was lost. A run is claimed once on a host, by the first request that arrives: a plan that is sent twice,
+or that arrives after the host was asked about the run, is not carried out. So an answer stays true.
 """
 
 import base64
@@ -22,7 +22,7 @@ from ..recover import undo_run
 from ..run import apply_plan
 from ..state import ensure_state_directory
 
-MOST_RESULTS = 50  # results of changes that are not done, in an answer
+MOST_RESULTS = 50  # results, in an answer, of changes that were not done
 # status of a recorded run -> what it means for the fleet's run
 _STATES = {
     "applied": "changed",
@@ -38,7 +38,7 @@ _DEVICE = re.compile("/dev/davinci[0-9]+$")
 
 
 def answer_request(request: Record, state: str) -> Record:
-    """Do what the request says. Return `state`, the `runs` of this host, and what went wrong."""
+    """Execute the request. Return `state`, the `runs` of this host, and what went wrong."""
     try:
         if request["action"] == "apply":
             return _apply_request(request, state)
@@ -51,7 +51,7 @@ def answer_request(request: Record, state: str) -> Record:
 
 
 def framed_answer(answer: Record) -> str:
-    """Return an answer as a frame: a few lines of text that keep their shape among banners and other output."""
+    """Return an answer as a frame: a few lines of text that can be found among banners and other output."""
     payload = base64.b64encode(zlib.compress(json.dumps(answer).encode("ascii"), 9)).decode("ascii")
     digest = hashlib.sha256(payload.encode("ascii")).hexdigest()[:16]
     return "\n@@ENVTUNE/1 %d %s\n%s\n@@END\n" % (len(payload), digest, payload)
@@ -71,7 +71,7 @@ def _apply_request(request: Record, state: str) -> Record:
 class _Claim:
     """A file of the state directory, locked while a request about a run of the fleet is answered.
 
-    `is_locked`: it could be locked, so that no plan of the run is being carried out. `is_first`: nobody had it before.
+    `is_locked`: it could be locked, so no plan of the run is being carried out. `is_first`: no earlier request had it.
     """
 
     def __init__(self, state: str, fleet_run: str) -> None:
@@ -109,13 +109,13 @@ def _undo_request(request: Record, state: str) -> Record:
 
 
 def _with_results(answer: Record, results: List[Record]) -> Record:
-    """Return the answer with the results that are not good ones."""
+    """Return the answer with the unsuccessful results."""
     wrong = [row for row in results if row["status"] not in ("done", "undone")]
     return dict(answer, results=wrong[:MOST_RESULTS], more=max(0, len(wrong) - MOST_RESULTS))
 
 
 def _fleet_state(state: str, fleet_run: str) -> Record:
-    """Return what a run of the fleet has left on this host, by its journals."""
+    """Return what a run of the fleet has left on this host, according to its journals."""
     runs = _runs_of_fleet(state, fleet_run)
     found = [_STATES.get(run.status, "unknown") for run in runs] or ["unchanged"]
     changes = {row["id"]: run.end_state(row["id"]) for run in runs for row in run.plan["changes"]}
@@ -128,7 +128,7 @@ def _runs_of_fleet(state: str, fleet_run: str) -> List[RecordedRun]:
 
 
 def _npu_processes() -> Tuple[Dict[int, str], bool]:
-    """Return the processes that have an NPU open, and whether every process could be looked at."""
+    """Return the processes that have an NPU open, and whether every process could be examined."""
     if not any(_DEVICE.match("/dev/" + name) for name in os.listdir("/dev")):
         return {}, True
     found, complete = {}, True
@@ -148,7 +148,7 @@ def _npu_processes() -> Tuple[Dict[int, str], bool]:
 
 
 def _link(path: str) -> str:
-    """Return what a link points to; empty where it is gone."""
+    """Return the target of a link; empty if it is gone."""
     try:
         return os.readlink(path)
     except OSError:

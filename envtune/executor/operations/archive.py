@@ -1,7 +1,7 @@
-"""Archives of directory trees: everything that is there, and the trees brought back to exactly that.
+"""Archives of directory trees: save everything in them, and restore the trees to exactly that state.
 
 Trees are restored in place, file by file: directories of the lower layer of an overlayfs cannot be renamed, and there
-may be no room for a second copy. Whatever stops that in the middle, the archive still holds everything.
+may be no room for a second copy. If restoring is interrupted, the archive still contains everything.
 """
 
 import json
@@ -23,11 +23,11 @@ from ..files import (
 from ..problems import RefusedError
 from .trees import TreeEntry, is_compiled_cache, open_entry, remove_entry, visit_trees
 
-_METADATA = "ENVTUNE.metadata"  # of a pax header: times in ns and extended attributes, which tar does not hold
+_METADATA = "ENVTUNE.metadata"  # in a pax header: times in ns and extended attributes, which tar does not store
 
 
 def write_archive(file: IO[bytes], root: str, names: List[str]) -> None:
-    """Write all that the names stand for below the root. Raises RefusedError for what could not be brought back."""
+    """Write everything matched by the names below the root. Raises RefusedError for what could not be restored."""
     import tarfile
 
     def add(entry: TreeEntry) -> None:
@@ -63,7 +63,7 @@ def _described(info: Any, metadata: Record) -> Any:
 
 
 class TreeArchive:
-    """An archive that was written before, and the trees below `root` that it is about."""
+    """An existing archive, and the trees below `root` that it covers."""
 
     def __init__(self, file: IO[bytes], root: str, names: List[str]) -> None:
         import tarfile
@@ -73,7 +73,7 @@ class TreeArchive:
         self._members: Dict[str, Any] = {member.name: member for member in self._archive.getmembers()}
 
     def matches(self) -> bool:
-        """Return whether the trees are what the archive holds; what Python has compiled since does not count."""
+        """Return whether the trees match the archive; files that Python has compiled since do not count."""
         missing, differing = set(self._members), []
 
         def compare(entry: TreeEntry) -> None:
@@ -86,7 +86,7 @@ class TreeArchive:
         return not missing and not differing
 
     def restore(self, temporary: str) -> None:
-        """Bring the trees back: first what was not there is removed, then what differs is replaced, name by name."""
+        """Restore the trees: first remove what was not there, then replace what differs, name by name."""
 
         def remove_foreign(entry: TreeEntry) -> None:
             member = self._members.get(entry.path)
@@ -123,7 +123,7 @@ class TreeArchive:
                     self._restore(parent, names[-1], member, temporary)
             except OSError as error:
                 raise with_path(error, os.path.join(self._root, member.name)) from error
-        for member in reversed(members):  # the directories, from within: what is written in them changes their times
+        for member in reversed(members):  # directories, innermost first: writing in them changes their times
             if member.isdir():
                 descriptor = open_below(directory.descriptor, member.name.split("/")[above:])
                 try:
@@ -152,7 +152,7 @@ class TreeArchive:
         apply_metadata(descriptor, _metadata_of(member), True)
 
     def _is_same(self, directory: int, name: str, member: Any) -> bool:
-        """Return whether an entry is what the archive holds; for a directory without what lies in it, and its times."""
+        """Return whether an entry matches the archive; a directory is compared without its content and times."""
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
@@ -194,7 +194,7 @@ class TreeArchive:
 
 
 def _metadata_of(member: Any) -> Record:
-    """Return owner, mode, times and attributes; an archive of envtune 0.1 has no attributes, and times as tar has."""
+    """Return owner, mode, times and attributes; an archive of envtune 0.1 has no attributes, and only tar's times."""
     if _METADATA in member.pax_headers:
         found: Record = json.loads(member.pax_headers[_METADATA])
         return found
@@ -220,7 +220,7 @@ def _replace_link(parent: Directory, name: str, member: Any, temporary: str) -> 
 
 
 def _set_directory(path_descriptor: int, metadata: Record) -> None:
-    """Give a directory its owner, mode, attributes and times, and have it on disk."""
+    """Restore a directory's owner, mode, attributes and times, and flush it to disk."""
     descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=path_descriptor)
     try:
         found = file_metadata(descriptor, "")

@@ -20,16 +20,16 @@ _is_query = Members({"argv": is_argv, "pattern": is_pattern})
 class CommandOperation(Operation):
     """`{op: run, argv, check: {argv, contains?}, undo?, given?, census?, already?, unchanged?, files?, env?, ...}`.
 
-    `check` says whether its effect is there: exit 0 and, with `contains`, that text in its output.
-    `already: {argv, pattern}` finds the same effect brought about by somebody else: the command is not run then, and
-    an undo asks `check` alone. `unchanged` is a pattern for what the command prints where it changed nothing: then
-    there is nothing to undo. `files` are what the command writes; undo puts them back byte by byte (written_files.py).
-    `find: {argv, pattern}` fills named groups of `pattern` in the output of a command into the undo command
-    (`{handle}`), so that it names the very rule that was added; where what matches has changed since, all but the
-    groups, nothing is undone. Without `undo` it cannot be undone.
+    `check` tells whether its effect is present: exit 0 and, with `contains`, that text in its output. `already: {argv,
+    pattern}` detects the same effect caused by somebody else: then the command is not run, and an undo uses `check`
+    alone. `unchanged` is a pattern for the command's output if it changed nothing: then there is nothing to undo.
+    `files` are what the command writes; undo restores them byte by byte (written_files.py). `find: {argv, pattern}`
+    inserts named groups of `pattern`, matched in the output of a command, into the undo command (`{handle}`), so that
+    it names exactly the rule that was added; if the match, apart from the groups, has changed since, nothing is undone.
+    Without `undo` it cannot be undone.
 
     `given: {argv, pattern, ignore?, digest}` is its precondition (the rules among which it places one by a number):
-    what `matching` finds in the output of `argv` must have that digest, or nothing begins.
+    what `matching` finds in the output of `argv` must have that digest, or nothing is begun.
 
     `census: {argv, pattern}` is an inventory (the installed packages), one item for every match of the pattern's group;
     the word `{new}` of the undo command becomes the items that the command added and that are still there.
@@ -63,7 +63,7 @@ class CommandOperation(Operation):
         self.env = wire.get("env")
 
     def observe(self) -> str:
-        """Return `applied` or `not-applied`, as the check says, or `already`."""
+        """Return `applied` or `not-applied`, according to the check, or `already`."""
         return "applied" if check_holds(self.check, self.env) or self._is_there_already() else "not-applied"
 
     def _is_there_already(self) -> bool:
@@ -76,7 +76,7 @@ class CommandOperation(Operation):
         return "applied"
 
     def require_precondition(self) -> None:
-        """Raise RefusedError when the output of the command in `given` has changed since the plan was made."""
+        """Raise RefusedError if the output of the command in `given` has changed since the plan was made."""
         if self.precondition is None:
             return
         argv, planned = self.precondition["argv"], self.precondition["digest"]
@@ -86,7 +86,7 @@ class CommandOperation(Operation):
             raise RefusedError("precondition-changed", command=" ".join(argv), found=found, planned=planned)
 
     def backup(self, directory: RunDirectory) -> Record:
-        """Keep what the check says and, with `census`, the inventory before the command runs."""
+        """Keep the check's result and, with `census`, the inventory before the command runs."""
         self.require_precondition()
         saved: Record = {"was": self.observe()}
         if self.inventory is not None:
@@ -99,7 +99,7 @@ class CommandOperation(Operation):
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
-        """Run the command and keep the items it added to the inventory; raises FailedError when it fails."""
+        """Run the command and keep the items it added to the inventory; raises FailedError if it fails."""
         output = run_checked(self.argv, self.timeout, self.env, directory)
         failpoint("command-ended")
         if "unchanged" in self.wire and re.search(self.wire["unchanged"], output):
@@ -112,7 +112,7 @@ class CommandOperation(Operation):
             directory.write_private(saved["census"] + ".new", lambda file: file.write(added))
 
     def _note_found(self, saved: Record, directory: RunDirectory) -> None:
-        """Keep what the undo command will look for, as it is right after the command."""
+        """Keep what the undo command will look for, in its state right after the command."""
         match = self._find() if "find" in (self.undo or {}) else None
         if match is not None:
             text = _without_groups(match).encode("utf-8", "surrogateescape")
@@ -127,7 +127,7 @@ class CommandOperation(Operation):
         return set(re.findall(self.inventory["pattern"], command_output(self.inventory["argv"], self.env)))
 
     def _added_items(self, saved: Record) -> List[str]:
-        """Return what the command added and is still there; after a kill all that was not there before it."""
+        """Return what the command added and still exists; after a kill, everything that did not exist before it."""
         current = self._items()
         if os.path.exists(saved["census"] + ".new"):
             return sorted(current & _read_items(saved["census"] + ".new"))
@@ -136,7 +136,7 @@ class CommandOperation(Operation):
     def revert(self, saved: Record, directory: RunDirectory) -> None:
         """Run the undo command, unless the check held before or nothing is left of what the command added.
 
-        Raises RefusedError where there is none, FailedError when it fails.
+        Raises RefusedError if there is none, FailedError if it fails.
         """
         if saved["was"] == "applied" or self.is_reverted(saved):
             return
@@ -144,7 +144,7 @@ class CommandOperation(Operation):
             self._run_undo(saved, directory)
             return
         self.files.begin_undo(saved, directory)
-        if check_holds(self.check, self.env):  # not where the service that keeps the files is stopped
+        if check_holds(self.check, self.env):  # not if the service that manages the files is stopped
             self._run_undo(saved, directory)
         self.files.restore(saved, directory)
 
@@ -161,7 +161,7 @@ class CommandOperation(Operation):
         failpoint("undo-command-ended")
 
     def _with_arguments(self, argv: List[str], saved: Record) -> List[str]:
-        """Return the undo command with the groups that are found now."""
+        """Return the undo command with the groups found now."""
         match, added = self._find(), _noted(str(saved.get("notes", "")) + ".found")
         if match is None or added not in (None, _without_groups(match)):
             looked_for = (self.undo or {})["find"]["pattern"] if added is None else added
@@ -171,14 +171,14 @@ class CommandOperation(Operation):
         return argv
 
     def clean_up(self, saved: Record) -> None:
-        """Remove what a killed undo left beside the command's files."""
+        """Remove what a killed undo left next to the command's files."""
         if self.files is not None:
             self.files.clean_up(saved)
 
     def is_reverted(self, saved: Record) -> bool:
-        """Return whether no item the command added is left; without `census`, whether the check says what it said.
+        """Return whether no item the command added is left; without `census`, whether the check has its former result.
 
-        Raises FailedError where that cannot be told: the service does not run, and others wrote its files.
+        Raises FailedError if that cannot be determined: the service does not run, and others wrote its files.
         """
         if "census" in saved:
             return not self._added_items(saved)
@@ -201,13 +201,13 @@ class CommandOperation(Operation):
 
 
 def matching(text: str, pattern: str, ignore: str = "") -> bytes:
-    """Return all matches of `pattern` in a text, a line each; what matches `ignore` is taken out before."""
+    """Return all matches of `pattern` in a text, one per line; matches of `ignore` are removed first."""
     text = re.sub(ignore, "", text) if ignore else text
     return "\n".join(match.group() for match in re.finditer(pattern, text)).encode("utf-8", "replace")
 
 
 def _without_groups(match: Match[str]) -> str:
-    """Return what a pattern matches, with the names of its groups in place of what they hold."""
+    """Return what a pattern matches, with group names in place of their content."""
     text, offset = match.group(), match.start()
     for name in sorted(match.groupdict(), key=match.start, reverse=True):
         start, end = match.span(name)

@@ -29,7 +29,7 @@ class FileOperation(Operation):
     """`{op: file, path, content|null, expect?, mode?, uid?, gid?}`: one regular or kernel file; null removes it.
 
     `content` is base64; `expect` is the digest of what must be there now. A new file gets mode (default 0644) and the
-    writer's owner unless `uid`/`gid` are given; an existing one keeps its own. Missing directories are made (0755).
+    writer's owner unless `uid`/`gid` are given; an existing one keeps its own. Missing directories are created (0755).
     """
 
     members = Members({"path": is_path, "content": is_content}, {"mode": is_mode, "uid": is_count, "gid": is_count})
@@ -52,7 +52,7 @@ class FileOperation(Operation):
         return self._digest(self.content)
 
     def _require_replaceable(self, parent: Directory) -> None:
-        """Raise RefusedError when chattr keeps the file as it is, or it is not the user's as whom root writes."""
+        """Raise RefusedError if chattr protects the file, or it does not belong to the user as whom root writes."""
         if is_kernel_file(self.path):
             return
         status = parent.status(os.path.basename(self.path))
@@ -64,7 +64,7 @@ class FileOperation(Operation):
             raise RefusedError("os-error", path=self.path, reason=locked)
 
     def backup(self, directory: RunDirectory) -> Record:
-        """Keep the content and its metadata; of a file that is not there, the parent directories that are missing."""
+        """Keep the content and its metadata; for a file that does not exist, the missing parent directories."""
         saved: Record = {"temporary": os.path.join(os.path.dirname(self.path), temporary_name())}
         found = None
         try:
@@ -81,7 +81,7 @@ class FileOperation(Operation):
         return saved
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
-        """Replace or remove the file; raises RefusedError when it has changed since `backup`."""
+        """Replace or remove the file; raises RefusedError if it has changed since `backup`."""
         metadata = saved.get("meta")
         if metadata is None:
             make_directories(saved["missing"])
@@ -96,27 +96,27 @@ class FileOperation(Operation):
                 write_file(parent, self.path, self.content, metadata, os.path.basename(saved["temporary"]))
 
     def _parent(self, saved: Record) -> Directory:
-        """Open the directory of the file; raises RefusedError when it is not the one that `backup` saw."""
+        """Open the directory of the file; raises RefusedError if it is not the one that `backup` saw."""
         parent = parent_of(self.path)
         require_same_directory(parent, saved)
         return parent
 
     def changed_by_others(self, saved: Record, step: Record) -> str:
-        """Return the digest of the content if it is not the original, the planned or the written one, else nothing."""
+        """Return the digest of the content if it is not the original, the planned or the written one, else ""."""
         if is_kernel_file(self.path) and step["state"] != "done":
-            return ""  # the kernel may have made something else of what was written
+            return ""  # the kernel may have changed what was written
         current = self.observe()
         return "" if current in (saved["was"], self.final_state(), step.get("now")) else current
 
     def save_copy(self, directory: RunDirectory) -> Optional[str]:
-        """Keep the content; the name of the copy, or None where there is no file."""
+        """Keep the content; return the name of the copy, or None if there is no file."""
         data = read_content(self.path)
         return None if data is None else directory.save(data)
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
-        """Write the original with its owner, mode and times, or remove the file that was not there before.
+        """Restore the original with its owner, mode and times, or remove a file that did not exist before.
 
-        Raises FailedError when the original kept is damaged.
+        Raises FailedError if the saved original is damaged.
         """
         if saved["was"] == "absent":
             with self._parent(saved) as parent:
@@ -135,7 +135,7 @@ class FileOperation(Operation):
             write_file(parent, self.path, data, saved["meta"], os.path.basename(saved["temporary"]), restored=True)
 
     def clean_up(self, saved: Record) -> None:
-        """Remove the temporary file, and the directories that were made for a file which is not there."""
+        """Remove the temporary file, and the directories that were created for a file that does not exist."""
         try:
             with self._parent(saved) as parent:
                 parent.unlink(os.path.basename(saved["temporary"]))

@@ -1,4 +1,4 @@
-"""Replace directory trees by commands, with everything that was there kept in an archive."""
+"""Replace directory trees by commands, after saving everything in them to an archive."""
 
 import os
 from typing import List
@@ -26,10 +26,10 @@ class ReplaceTreeOperation(Operation):
     restored. Undoing needs no network.
 
     `prepare` runs before and writes only below `{work}`, an empty directory of this run (also in `env`, `steps` and
-    `wheels`). `holds` maps names below `root` to the digest they must have for anything to begin (`absent`, or
+    `wheels`). `holds` maps names below `root` to the digest they must have before anything is begun (`absent`, or
     `present` for any content). `wheels` are the paths or patterns of the wheels that the steps install into `site`
-    (below `root`): nothing is replaced unless all their files lie in `touches`, and afterwards each must be there with
-    the bytes it has in the wheel. `{work}/requirements.txt` then names them with their hashes, for pip.
+    (below `root`): nothing is replaced unless all their files are in `touches`, and afterwards each must exist with the
+    bytes it has in the wheel. `{work}/requirements.txt` then names them with their hashes, for pip.
     """
 
     members = Members(
@@ -67,7 +67,7 @@ class ReplaceTreeOperation(Operation):
         return tree_digest(self.root, self.names)
 
     def require_precondition(self) -> None:
-        """Raise RefusedError when a name in `holds` does not have its digest, or root would run in a user's tree."""
+        """Raise RefusedError if a name in `holds` does not have its digest, or root would run in a user's tree."""
         for parent in self._parents():
             try:
                 with open_directory(parent) as directory:
@@ -85,7 +85,7 @@ class ReplaceTreeOperation(Operation):
     def backup(self, directory: RunDirectory) -> Record:
         """Prepare, then keep everything `touches` names in one archive, with its checksum.
 
-        Raises RefusedError when a wheel holds a file outside `touches`.
+        Raises RefusedError if a wheel contains a file outside `touches`.
         """
         self.require_precondition()
         work = new_work_directory(os.path.join(directory.path, "work"))
@@ -106,7 +106,7 @@ class ReplaceTreeOperation(Operation):
         return dict(saved, archive=archive, **provenance)
 
     def _prepare(self, work: str, directory: RunDirectory) -> Record:
-        """Run the preparation; return what the journal keeps of it: the wheels with their hashes, and their sources."""
+        """Run the preparation; return what goes into the journal: the wheels with their hashes, and their sources."""
         start = directory.output_size()
         self._run_all(self.prepare, work, directory)
         uses_index = any("--no-index" not in argv for argv in self.prepare)
@@ -114,17 +114,17 @@ class ReplaceTreeOperation(Operation):
         return {"wheels": pin_wheels(self._wheel_paths(work), work), "sources": sources}
 
     def _parents(self) -> List[str]:
-        """Return the directories in which the trees lie."""
+        """Return the directories that contain the trees."""
         return sorted({os.path.dirname(os.path.join(self.root, name)) for name in self.names})
 
     def save_copy(self, directory: RunDirectory) -> str:
-        """Keep everything `touches` names in one archive; its name."""
+        """Keep everything `touches` names in one archive; return its name."""
         return directory.save_from(lambda file: write_archive(file, self.root, self.names))
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
         """Run the steps, compare the files of the wheels, then verify; raises FailedError for the first that fails."""
         work = saved["work"]
-        previous = os.umask(0o022)  # what is installed is for others, too, whatever root's umask is
+        previous = os.umask(0o022)  # installed files are for all users, whatever root's umask is
         try:
             self._run_all(self.steps, work, directory)
             require_installed(self._wheel_paths(work), os.path.join(self.root, self.site))
@@ -148,12 +148,12 @@ class ReplaceTreeOperation(Operation):
         return bool(self.observe() != saved["was"])  # `apply` has run the verification
 
     def changed_by_others(self, saved: Record, step: Record) -> str:
-        """Return the digest of the trees if it is neither the original nor what the done step left, else nothing."""
+        """Return the digest of the trees if it is neither the original nor what the step left, else an empty string."""
         current = self.observe()
         return current if step["state"] == "done" and current not in (saved["was"], step["now"]) else ""
 
     def revert(self, saved: Record, directory: RunDirectory) -> None:
-        """Restore the trees from the archive, name by name; raises FailedError when it is damaged."""
+        """Restore the trees from the archive, name by name; raises FailedError if it is damaged."""
         with directory.open(saved["original"]) as file:
             if file_digest(file).hex() != saved["sha256"]:
                 raise FailedError("archive-damaged", archive=saved["original"])
@@ -161,7 +161,7 @@ class ReplaceTreeOperation(Operation):
             TreeArchive(file, self.root, self.names).restore(os.path.basename(saved["temporary"]))
 
     def is_reverted(self, saved: Record) -> bool:
-        """Return whether the trees are as they were: names and content, and by the archive all the rest."""
+        """Return whether the trees are restored: names and content, and everything else according to the archive."""
         import tarfile
 
         if not super().is_reverted(saved):
@@ -170,16 +170,16 @@ class ReplaceTreeOperation(Operation):
             with open(saved["archive"], "rb") as file:
                 return TreeArchive(file, self.root, self.names).matches()
         except (KeyError, FileNotFoundError, tarfile.TarError, ValueError):
-            return True  # a journal of envtune 0.1, or nothing that tells more
+            return True  # a journal of envtune 0.1, or nothing more to compare
 
     def clean_up(self, saved: Record) -> None:
-        """Remove what a killed run left; the archive still holds everything."""
+        """Remove what a killed run left; the archive still contains everything."""
         remove_tree(saved.get("work", ""))
         name = os.path.basename(saved["temporary"])
         for parent in {*self._parents(), self.root}:
             try:
                 with parent_of(os.path.join(parent, name)) as directory:
                     for entry in walk_tree(directory.descriptor, name, name, name, bottom_up=True):
-                        remove_entry(entry)  # a directory is of envtune 0.1
+                        remove_entry(entry)  # a directory comes from envtune 0.1
             except (ExecutorError, OSError):
                 continue

@@ -16,7 +16,7 @@ _GRACE_AFTER_KILL = 5.0  # seconds
 class SignalOperation(Operation):
     """`{op: signal, pid, started, uid, grace, kill?}`: TERM one process, KILL it after `grace` s if `kill` is true.
 
-    `started` (clock ticks since boot) and `uid` name the process; another one under the same number is never touched.
+    `started` (clock ticks since boot) and `uid` identify the process; another one with the same pid is never touched.
     """
 
     members = Members({"pid": is_pid, "started": is_count, "uid": is_count, "grace": is_seconds}, {"kill": is_flag})
@@ -45,7 +45,7 @@ class SignalOperation(Operation):
         return "gone"
 
     def apply(self, saved: Record, directory: RunDirectory) -> None:
-        """Send the signals until the process is gone; raises FailedError when it outlives them."""
+        """Send the signals until the process is gone; raises FailedError if it survives them."""
         import signal
 
         signals = [(signal.SIGTERM, self.grace)] + ([(signal.SIGKILL, _GRACE_AFTER_KILL)] if self.kill else [])

@@ -1,4 +1,4 @@
-"""Directory trees: names by pattern, digests, flushing, removal; below an open directory, never through links."""
+"""Directory trees: names by pattern, digests, flushing, removal; below an open directory, without following links."""
 
 import fnmatch
 import glob
@@ -13,7 +13,7 @@ from ..problems import RefusedError
 
 
 class TreeEntry(NamedTuple):
-    """One entry of a tree that is walked: `name` in the open directory, `path` below the root, `top` of its tree."""
+    """One entry of a tree walk: `name` in the open directory, `path` below the root, `top` of its tree."""
 
     path: str
     top: str
@@ -23,7 +23,7 @@ class TreeEntry(NamedTuple):
 
 
 def expand_names(root: str, names: List[str]) -> List[str]:
-    """Return the names below `root` that are there; the last part of a name may be a shell pattern."""
+    """Return the names that exist below `root`; the last part of a name may be a shell pattern."""
     existing = set()
     for name in names:
         parent, _, last = name.rpartition("/")
@@ -49,7 +49,7 @@ def _listed(directory: int) -> List[str]:
 
 
 def is_covered(path: str, names: List[str]) -> bool:
-    """Return whether a path below the root is one of the names or lies below one."""
+    """Return whether a path below the root is one of the names or inside one."""
     for name in names:
         depth = name.count("/") + 1
         if fnmatch.fnmatchcase("/".join(path.split("/")[:depth]), name):
@@ -58,9 +58,9 @@ def is_covered(path: str, names: List[str]) -> bool:
 
 
 def visit_trees(root: str, names: List[str], visit: Callable[[TreeEntry], None], bottom_up: bool = False) -> None:
-    """Call `visit` for everything that the names stand for below the root, sorted, each tree from its open parent."""
+    """Call `visit` for everything the names match below the root, sorted, each tree from its open parent."""
     for name in expand_names(root, names):
-        with parent_of(os.path.join(root, name)) as parent:  # no generator: it could be left open as another user
+        with parent_of(os.path.join(root, name)) as parent:  # not a generator: it could stay suspended as another user
             for entry in walk_tree(parent.descriptor, os.path.basename(name), name, name, bottom_up):
                 try:
                     visit(entry)
@@ -69,7 +69,7 @@ def visit_trees(root: str, names: List[str], visit: Callable[[TreeEntry], None],
 
 
 def walk_tree(directory: int, name: str, path: str, top: str, bottom_up: bool = False) -> Iterator[TreeEntry]:
-    """Yield an entry of an open directory, if it is there, and everything below it, sorted."""
+    """Yield an entry of an open directory, if it exists, and everything below it, sorted."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def walk_tree(directory: int, name: str, path: str, top: str, bottom_up: bool = 
 
 
 def open_entry(entry: TreeEntry, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file or directory of a tree. Raises RefusedError when it is something else by now."""
+    """Open a regular file or directory of a tree. Raises RefusedError if it has become something else."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(entry.name, flags, dir_fd=entry.directory)
     if stat.S_IFMT(os.fstat(descriptor).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
@@ -117,7 +117,7 @@ def tree_digest(root: str, names: List[str]) -> str:
 
 
 def is_compiled_cache(entry: TreeEntry) -> bool:
-    """Return whether Python itself writes this, whenever it imports what lies beside."""
+    """Return whether Python itself writes this file when it imports the module next to it."""
     return "__pycache__" in entry.path[len(entry.top) :].split("/")
 
 
@@ -150,7 +150,7 @@ def fsync_trees(root: str, names: List[str]) -> None:
 
 
 def remove_entry(entry: TreeEntry) -> None:
-    """Remove one entry; a directory has to be empty."""
+    """Remove one entry; a directory must be empty."""
     try:
         if stat.S_ISDIR(entry.status.st_mode):
             os.rmdir(entry.name, dir_fd=entry.directory)
@@ -161,7 +161,7 @@ def remove_entry(entry: TreeEntry) -> None:
 
 
 def new_work_directory(path: str) -> str:
-    """Make an empty private directory of that name, with a place for temporary files in it."""
+    """Create an empty private directory of that name, with a directory for temporary files in it."""
     remove_tree(path)
     os.mkdir(path, 0o700)
     os.mkdir(os.path.join(path, "tmp"), 0o700)

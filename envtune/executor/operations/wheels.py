@@ -1,4 +1,4 @@
-"""Wheels: where they come from, which files they install, and whether these are there."""
+"""Wheels: where they come from, which files they install, and whether these exist."""
 
 import glob
 import hashlib
@@ -16,7 +16,7 @@ from .trees import is_covered
 def wheel_path(pattern: str) -> str:
     """Return the one file of that name or shell pattern."""
     found = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern))
-    matches = [path for path in found if os.path.isfile(path)]  # a FIFO would wait for its other end
+    matches = [path for path in found if os.path.isfile(path)]  # opening a FIFO would block
     if not matches:
         raise FailedError("no-such-file", pattern=pattern)
     if len(matches) > 1:
@@ -27,7 +27,7 @@ def wheel_path(pattern: str) -> str:
 def pin_wheels(wheels: List[str], work: str) -> List[Record]:
     """Write `requirements.txt` with the wheels and their hashes into the work directory; return names and hashes.
 
-    What pip then installs with `--require-hashes` is what was looked at here. Raises RefusedError for a wheel that
+    What pip then installs with `--require-hashes` is what was examined here. Raises RefusedError for a wheel that
     others can change, OSError.
     """
     from urllib.request import pathname2url
@@ -50,11 +50,11 @@ def pin_wheels(wheels: List[str], work: str) -> List[Record]:
 _FETCHED = re.compile(
     r"(?m)^\s*(Looking in (?:indexes|links): .*|(?:Downloading|Using cached|Processing|Building wheel for) \S+)"
 )
-_DEFAULT_INDEX = "Looking in indexes: https://pypi.org/simple"  # pip names every other one
+_DEFAULT_INDEX = "Looking in indexes: https://pypi.org/simple"  # pip prints every other one
 
 
 def fetched(output: str, uses_index: bool) -> List[str]:
-    """Return what pip said of its sources, and of what it downloaded and built, without credentials in URLs."""
+    """Return pip's output about its sources, and what it downloaded and built, without credentials in URLs."""
     lines = list(dict.fromkeys(_FETCHED.findall(output)))
     if uses_index and not any(line.startswith("Looking in indexes") for line in lines):
         lines.insert(0, _DEFAULT_INDEX)
@@ -62,7 +62,7 @@ def fetched(output: str, uses_index: bool) -> List[str]:
 
 
 def require_covered(wheels: List[str], site: str, names: List[str]) -> None:
-    """Refuse wheels that would write outside of what was kept: that could not be undone."""
+    """Refuse wheels that would write outside of what was saved: that could not be undone."""
     for wheel in wheels:
         for path, _ in _installed_paths(wheel, site):
             if not is_covered(path, names):
@@ -81,7 +81,7 @@ def require_installed(wheels: List[str], site: str) -> None:
 
 
 def _installed_paths(wheel: str, site: str) -> Iterator[Tuple[str, Optional[str]]]:
-    """Yield (path below the root, member) of every file; no member where the installer changes the bytes."""
+    """Yield (path below the root, member) of every file; no member if the installer changes the bytes."""
     import zipfile
 
     with zipfile.ZipFile(wheel) as archive:
@@ -94,7 +94,7 @@ def _installed_paths(wheel: str, site: str) -> Iterator[Tuple[str, Optional[str]
             scheme = parts[1] if parts[0].endswith(".data") and len(parts) > 2 else "purelib"
             name = "/".join(parts[2:] if parts[0].endswith(".data") else parts)
             if scheme in ("purelib", "platlib"):
-                # pip compiles anew: some wheels (numpy 1.26) bring bytecode along
+                # pip recompiles: some wheels (numpy 1.26) contain bytecode
                 compiled = name.endswith(".pyc") and parts[-2:-1] == ["__pycache__"]
                 changed = compiled or name.endswith(".dist-info/RECORD")
                 yield (site + "/" + name if site else name), (None if changed else member)

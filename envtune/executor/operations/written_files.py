@@ -1,7 +1,7 @@
-"""The files that a command writes: kept before it runs, and put back byte by byte when it is undone.
+"""The files that a command writes: saved before it runs, and restored byte by byte when it is undone.
 
-A tool that takes a setting back leaves what it wrote on the way: a zone's file where there was only the vendor's, a
-`.old` beside it, lines in another order. Files that somebody else changed since stay as they are.
+A tool that reverts a setting leaves other traces: a zone's file where only the vendor's existed, a `.old` copy, lines
+in a different order. Files that somebody else has changed since are left alone.
 """
 
 import json
@@ -14,24 +14,24 @@ from ..files import digest, read_content
 from ..run_directory import RunDirectory
 from .file import FileOperation
 
-_END = 30.0  # seconds within which a command has written, whose run was killed before that was noted
+_END = 30.0  # seconds within which a command has written if its run was killed before that was noted
 
 
 class WrittenFiles:
-    """The files at `paths`. What is kept of them is in `saved["files"]`; `saved["notes"]` names files beside them."""
+    """The files at `paths`. Their saved state is in `saved["files"]`; `saved["notes"]` names files with notes."""
 
     def __init__(self, paths: List[str]) -> None:
         self._files = [FileOperation({"op": "file", "path": path, "content": None}) for path in paths]
 
     def backup(self, directory: RunDirectory) -> List[Record]:
-        """Keep every file as it is; of one that is not there, the parent directories that are missing."""
+        """Save every file; for one that does not exist, the missing parent directories."""
         return [file.backup(directory) for file in self._files]
 
     def _current(self) -> List[str]:
         return [digest(read_content(file.path)) for file in self._files]
 
     def note_written(self, saved: Record, directory: RunDirectory) -> None:
-        """Note what the command has left in them."""
+        """Note their content after the command."""
         text = json.dumps(self._current()).encode("ascii")
         directory.write_private(saved["notes"] + ".left", lambda file: file.write(text))
 
@@ -45,22 +45,22 @@ class WrittenFiles:
         return all(_last_change(file.path) <= saved["time"] + _END for file in self._files)
 
     def are_restored(self, saved: Record) -> bool:
-        """Return whether they are as they were."""
+        """Return whether they are restored."""
         return self._current() == [kept["was"] for kept in saved["files"]]
 
     def begin_undo(self, saved: Record, directory: RunDirectory) -> None:
-        """Note that they will be put back, before anything is undone."""
+        """Note that they will be restored, before anything is undone."""
         if not os.path.exists(saved["notes"] + ".undoing"):
             directory.write_private(saved["notes"] + ".undoing", lambda file: file.write(b""))
 
     def restore(self, saved: Record, directory: RunDirectory) -> None:
-        """Put every file back as it was. Raises FailedError, OSError."""
+        """Restore every file. Raises FailedError, OSError."""
         for file, kept in zip(self._files, saved["files"]):
-            file.revert(kept, directory)  # also where the text is the same: the tool may have changed mode and owner
+            file.revert(kept, directory)  # even if the text is the same: the tool may have changed mode and owner
         self.clean_up(saved)
 
     def clean_up(self, saved: Record) -> None:
-        """Remove temporary files, and the directories that were made for files which are not there."""
+        """Remove temporary files, and the directories that were created for files that do not exist."""
         for file, kept in zip(self._files, saved["files"]):
             file.clean_up(kept)
 

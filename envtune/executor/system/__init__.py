@@ -1,1 +1,1 @@
-"""What the executor needs of the host besides files: signals, the lock of the host, who calls, its log, packages."""
+"""What the executor uses of the host besides files: signals, the host's lock, the caller, the system log, packages."""

@@ -1,4 +1,4 @@
-"""Who calls: for the journal and the host's log."""
+"""The calling user: for the journal and the host's log."""
 
 import os
 
@@ -6,7 +6,7 @@ from ..common import Record
 
 
 def current_caller() -> Record:
-    """Return `uid` and, where they are known, `user` (its name), `login` (who logged in) and `sudo_user`."""
+    """Return `uid` and, if known, `user` (its name), `login` (who logged in) and `sudo_user`."""
     uid = os.geteuid()
     names = {"user": _user_name(uid), "login": _login_name(), "sudo_user": os.environ.get("SUDO_USER", "")}
     caller: Record = {"uid": uid}
@@ -24,7 +24,7 @@ def _user_name(uid: int) -> str:
 
 
 def _login_name() -> str:
-    """Return the name behind the audit system's login uid, which su and sudo do not change; empty for daemons."""
+    """Return the name for the audit system's login uid, which su and sudo do not change; empty for daemons."""
     try:
         with open("/proc/self/loginuid", encoding="ascii") as file:
             uid = int(file.read())
@@ -34,5 +34,5 @@ def _login_name() -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return printable text of at most `limit` characters: what others chose must not forge lines or fields."""
+    """Return printable text of at most `limit` characters: text chosen by others must not forge lines or fields."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:limit])

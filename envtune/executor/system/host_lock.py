@@ -9,16 +9,16 @@ from typing import Iterator, List, Optional
 from ..problems import LockedError, Problem
 from ..state import Lock
 
-# Not below /run/lock, where any user could put one first; $ENVTUNE_HOST_LOCK names another file, which is for tests.
+# Not below /run/lock, where any user could create it first; $ENVTUNE_HOST_LOCK names another file, for tests.
 HOST_LOCK = "/run/envtune.lock"
-PATIENCE_WITH_OTHERS = 5.0  # seconds to wait for a run with another state directory: it may only be ending
+PATIENCE_WITH_OTHERS = 5.0  # seconds to wait for a run with another state directory: it may be about to end
 
 
 @contextlib.contextmanager
 def exclusive_run(state: str, wait: float) -> Iterator[Lock]:
     """Hold the lock of the state directory and, as root, that of the host. Raises LockedError, RefusedError, OSError.
 
-    Where /run cannot be written, or is not root's alone (a container, a user namespace), there is no lock of the host.
+    If /run is not writable, or not root's alone (a container, a user namespace), there is no host lock.
     """
     with Lock(state, wait) as lock:
         descriptor = _open_host_lock() if os.geteuid() == 0 else None
@@ -33,7 +33,7 @@ def exclusive_run(state: str, wait: float) -> Iterator[Lock]:
 
 
 def _open_host_lock() -> Optional[int]:
-    """Open root's own regular file, never through a link; None where the directory or the file is not root's alone."""
+    """Open root's own regular file, not through a link; None if the directory or the file is not root's alone."""
     folder, name = os.path.split(os.environ.get("ENVTUNE_HOST_LOCK") or HOST_LOCK)
     opened: List[int] = []
     try:
@@ -52,7 +52,7 @@ def _open_host_lock() -> Optional[int]:
     if not stat.S_ISREG(status.st_mode) or status.st_uid != 0:
         os.close(descriptor)
         return None
-    os.fchmod(descriptor, 0o600)  # who cannot open it cannot lock it
+    os.fchmod(descriptor, 0o600)  # whoever cannot open it cannot lock it
     return descriptor
 
 

@@ -1,4 +1,4 @@
-"""What package managers leave: packages that are not completely installed, and versions that changed."""
+"""What package managers leave behind: incompletely installed packages, and changed versions."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _DPKG_QUERY = [
 ]
 _RPM_QUERY = ["rpm", "-qa", "--qf", "%{NAME}.%{ARCH} %{VERSION}-%{RELEASE}\\n"]
 _ABSENT = ("not-installed", "config-files")
-# Several versions at once are right for these (dnf.conf(5), installonlypkgs).
+# These may be installed in several versions at once (dnf.conf(5), installonlypkgs).
 _SEVERAL_VERSIONS = re.compile(r"(gpg-pubkey|kernel)\b")
 _RPM_REPAIR = {
     "dnf": "sudo dnf remove --duplicates",
@@ -29,7 +29,7 @@ Unfinished = Dict[str, str]  # package -> state
 
 
 class PackageDatabase:
-    """The packages behind the command of an operation, read by dpkg-query or rpm; `unfinished` as dpkg --audit does."""
+    """The package database of an operation's command, read by dpkg-query or rpm; `unfinished` as in dpkg --audit."""
 
     def __init__(self, manager: str) -> None:
         self.manager = manager
@@ -61,7 +61,7 @@ class PackageDatabase:
 
 
 def package_database(operation: Record) -> Optional[PackageDatabase]:
-    """Return the database that the command of an operation writes; None for other commands, or where it is not read."""
+    """Return the database that an operation's command writes; None for other commands, or if it cannot be read."""
     manager = _manager_of(operation)
     if manager is None:
         return None
@@ -77,7 +77,7 @@ def _manager_of(operation: Record) -> Optional[str]:
 
 
 def changed_versions(before: PackageDatabase, after: PackageDatabase) -> Dict[str, Tuple[str, str]]:
-    """Return the packages that were there before and have another version now, as (before, after)."""
+    """Return the packages that existed before and have a different version now, as (before, after)."""
     common = set(before.versions) & set(after.versions)
     return {
         name: (before.versions[name], after.versions[name])
@@ -87,9 +87,9 @@ def changed_versions(before: PackageDatabase, after: PackageDatabase) -> Dict[st
 
 
 def require_finished_packages(operation: Record, before: Iterable[str]) -> None:
-    """Raise FailedError when packages are not completely installed since the operation; it says what to type.
+    """Raise FailedError if the operation left packages incompletely installed; the message says what to type.
 
-    `before` are those that were so before it.
+    `before` are those that were incomplete before it.
     """
     database = package_database(operation)
     if database is None:
@@ -103,7 +103,7 @@ def require_finished_packages(operation: Record, before: Iterable[str]) -> None:
 
 
 def _dpkg_repair(left: Unfinished) -> List[str]:
-    """Return what ends clean: packages whose files are not all there are installed again, the others configured."""
+    """Return the repair commands: packages with missing files are reinstalled, the others configured."""
     incomplete = sorted(name for name, state in left.items() if state.startswith("half-installed") or "," in state)
     commands = ["sudo apt-get install --reinstall %s" % " ".join(map(quote, incomplete))] if incomplete else []
     return ["sudo dpkg --configure -a"] + commands

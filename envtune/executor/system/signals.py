@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP during a run: noted at once, raised only where the step in hand can be taken back."""
+"""SIGINT, SIGTERM and SIGHUP during a run: noted at once, raised only where the current step can be reverted."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ _active_handlers: List["SignalHandlers"] = []
 class SignalHandlers:
     """While entered, a signal raises StoppedError inside of `interruptible` blocks and is remembered elsewhere.
 
-    `number` is the first signal that came, 0 for none. A signal that is ignored (nohup) stays ignored. Outside the main
-    thread signals are left to whoever handles them there.
+    `number` is the first signal received, 0 for none. A signal that is ignored (nohup) stays ignored. Outside the main
+    thread signals are left to their existing handlers.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        self.reported = False  # whoever runs has taken note of `number`
+        self.reported = False  # the run has taken note of `number`
         self.may_raise = False
         self._previous: Dict[int, Any] = {}
 
@@ -42,25 +42,25 @@ class SignalHandlers:
         for number, previous in self._previous.items():
             signal.signal(number, previous)
         if self.number and not self.reported:
-            os.kill(os.getpid(), self.number)  # it came after the end: now it does what it always does
+            os.kill(os.getpid(), self.number)  # it came after the end: let it have its default effect
 
     def _note(self, number: int, frame: Any) -> None:
         self.number = self.number or number
         self.raise_noted()
 
     def raise_noted(self) -> None:
-        """Raise what was noted, once: a second signal must not interrupt the cleaning up after the first."""
+        """Raise the noted signal, once: a second signal must not interrupt the cleanup after the first."""
         if self.number and self.may_raise:
             self.may_raise = False
             raise StoppedError(self.number)
 
     def interruptible(self) -> "_SignalBlock":
-        """Return a block in which a signal raises StoppedError at once, also one that was noted before."""
+        """Return a context in which a signal raises StoppedError at once, including one noted before."""
         return _SignalBlock(self, True)
 
 
 class _SignalBlock:
-    """Sets whether signals raise, and what it was before at its end."""
+    """Sets whether signals raise, and restores the previous setting on exit."""
 
     def __init__(self, handlers: SignalHandlers, may_raise: bool) -> None:
         self._handlers, self._may_raise = handlers, may_raise
@@ -76,5 +76,5 @@ class _SignalBlock:
 
 
 def uninterruptible() -> _SignalBlock:
-    """Return a block at the end of which, and not before, a signal raises: a child that is started is always known."""
+    """Return a context in which a signal raises only at its end: a started child is always registered."""
     return _SignalBlock(_active_handlers[-1] if _active_handlers else SignalHandlers(), False)

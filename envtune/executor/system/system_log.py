@@ -1,4 +1,4 @@
-"""A line in the host's log for every change that is written or taken back. Nothing happens where there is no log."""
+"""A line in the host's log for every change that is written or undone. Does nothing if there is no log."""
 
 import os
 
@@ -7,9 +7,9 @@ from .caller import current_caller, one_line
 
 
 def log_change(run: str, change: Record, status: str) -> None:
-    """Write one line: run, change, its check, action and target, what became of it, and who did it.
+    """Write one line: run, change, its check, action and target, the result, and who did it.
 
-    No values and no output of commands: they may be secrets, and the log is read by others.
+    No values and no command output: they may contain secrets, and others can read the log.
     """
     import syslog
 

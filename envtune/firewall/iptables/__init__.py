@@ -1,1 +1,1 @@
-"""What iptables-save prints."""
+"""The output of iptables-save."""

@@ -117,7 +117,7 @@ _BY_OPTIONS: dict[str, Reader] = {
 _READERS = {option: reader for options, reader in _BY_OPTIONS.items() for option in options.split()}
 _NO_CONDITION = frozenset({"--comment", "--limit-iface-in", "--limit-iface-out", "-4", "-6", "--ipv4", "--ipv6"})
 _REVERSE_PATH = frozenset({"-m", "--match", "--invert", "--loose", "--validmark", "--accept-local"})
-# Match modules whose every question is an option read above; naming another module leaves its match unknown.
+# Match modules all of whose options are handled above; with another module the match is unknown.
 _MODULES = frozenset(
     {"tcp", "udp", "multiport", "conntrack", "state", "comment", "mark", "connmark", "addrtype", "pkttype", "iprange"}
     | {"icmp", "icmp6", "icmpv6"}

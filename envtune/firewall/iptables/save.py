@@ -1,6 +1,6 @@
 """iptables: the text of `iptables-save` (either back end) and of `iptables -S` as tables of rules.
 
-Both write rules as the command line that made them. Source: iptables(8), iptables-extensions(8).
+Both print rules as the command line that created them. Source: iptables(8), iptables-extensions(8).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from envtune.firewall.iptables.options import conditions_of
 from envtune.firewall.match import Packet, unknown
 from envtune.firewall.model import Action, BaseChain, Chain, ListingError, Rule, Table
 
-LONGEST_RULE = 1 << 16  # characters; a comment has 256, and shlex costs the square of a word
+LONGEST_RULE = 1 << 16  # characters; a comment has 256, and shlex is quadratic in the length of a word
 HOOKS = {name.upper(): name for name in ("prerouting", "input", "forward", "output", "postrouting")}
-# The priority at which each table's chains are called; nat differs before and after routing.
+# The priority at which each table's chains are called; for nat it differs before and after routing.
 PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 TARGETS = {
     "ACCEPT": Action.ACCEPT,
@@ -24,7 +24,7 @@ TARGETS = {
     **dict.fromkeys(("DNAT", "REDIRECT", "NETMAP", "TPROXY", "SYNPROXY"), Action.DIVERTED),
     **dict.fromkeys(("NFQUEUE", "QUEUE", "TARPIT"), Action.DIVERTED),
 }
-# Targets after which the packet goes on to the next rule.
+# Targets after which the packet continues to the next rule.
 PASSING = frozenset(
     {
         *("LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "LED", "SET", "TEE", "RATEEST", "IDLETIMER", "CHECKSUM"),
@@ -35,7 +35,7 @@ PASSING = frozenset(
 
 
 def parse_save(text: str, family: int) -> list[Table]:
-    """Return the tables of `iptables-save`; ListingError when a table does not end with COMMIT (a text cut off)."""
+    """Return the tables of `iptables-save`; raises ListingError if a table lacks COMMIT (truncated text)."""
     tables: list[Table] = []
     lines: dict[str, list[str]] = {}
     table: Optional[Table] = None
@@ -60,7 +60,7 @@ def parse_save(text: str, family: int) -> list[Table]:
 
 
 def parse_listing(text: str, family: int) -> list[Table]:
-    """Return the filter table of `iptables -S`; ListingError when it is none."""
+    """Return the filter table of `iptables -S`; raises ListingError if it is not one."""
     table = Table("iptables", "filter")
     lines: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -105,7 +105,7 @@ def _chain(table: Table, name: str, policy: str, lines: dict[str, list[str]], fa
 
 
 def compile_rule(line: str, where: str, table: Table, family: int) -> Rule:
-    """Return the rule of an `-A` line; what is not understood in it becomes a condition that matches perhaps."""
+    """Return the rule of an `-A` line; what is not understood becomes a condition that may match."""
     try:
         words = split_words(line)[2:]
     except ValueError:
@@ -123,7 +123,7 @@ def compile_rule(line: str, where: str, table: Table, family: int) -> Rule:
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of a saved rule; values with blanks are in double quotes. ValueError where they do not end."""
+    """Return the words of a saved rule; values with blanks are in double quotes. ValueError if unclosed."""
     if len(line) > LONGEST_RULE:
         raise ValueError(f"a rule of {len(line)} characters")
     if '"' not in line and "'" not in line:
@@ -134,7 +134,7 @@ def split_words(line: str) -> list[str]:
 
 
 def _changes(target: str, options: Sequence[str]) -> Optional[Callable[[Packet], Packet]]:
-    """Return what a target that lets the packet go on changes for later rules."""
+    """Return what a non-terminating target changes for later rules."""
     if target == "NOTRACK" or (target == "CT" and "--notrack" in options):
         return lambda packet: packet._replace(state="untracked")
     if target == "HMARK":

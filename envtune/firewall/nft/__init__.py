@@ -1,1 +1,1 @@
-"""What `nft list ruleset` prints, as JSON and as text."""
+"""The output of `nft list ruleset`, as JSON and as text."""

@@ -1,6 +1,7 @@
-"""What an nftables expression asks of a packet: left side, operator, right side, sets and concatenations.
+"""The conditions of nftables expressions: left side, operator, right side, sets and concatenations.
 
-Whatever is not listed here matches perhaps; it is never taken for a yes or a no. Source: libnftables-json(5), nft(8).
+Whatever is not listed here possibly matches; it never counts as a definite yes or no. Source: libnftables-json(5),
+nft(8).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Membership = Callable[[Sequence[Any]], Condition]  # values -> whether the packe
 
 
 class Listing(NamedTuple):
-    """The named sets and maps of a table; `dynamic` are those that packets themselves add to."""
+    """The named sets and maps of a table; `dynamic` are those that packets add elements to."""
 
     sets: Mapping[str, Mapping[str, Any]]
     dynamic: frozenset[str] = frozenset()
@@ -54,7 +55,7 @@ def match_condition(body: Mapping[str, Any], listing: Listing) -> Condition:
         if op in ("<", ">", "<=", ">="):
             return _ordered(left, right, op)
         if op not in ("==", "!=", "in") or (op == "!=" and isinstance(right, list)):
-            return match.unknown  # releases differ in what `!= a,b` means for bits
+            return match.unknown  # the meaning of `!= a,b` for bits differs between releases
         values, growing = _values(right, listing)
         condition = membership(left, values)
         if growing:
@@ -65,7 +66,7 @@ def match_condition(body: Mapping[str, Any], listing: Listing) -> Condition:
 
 
 def _values(right: Any, listing: Listing) -> tuple[Sequence[Any], bool]:
-    """Return the values on the right, and whether packets may add more to them."""
+    """Return the values on the right side, and whether packets may add more."""
     if isinstance(right, str) and right.startswith("@"):
         return as_list(listing.sets[right[1:]].get("elem")), right[1:] in listing.dynamic
     if isinstance(right, dict) and "set" in right:
@@ -74,12 +75,12 @@ def _values(right: Any, listing: Listing) -> tuple[Sequence[Any], bool]:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return what nft's JSON gives as a list, as one value or not at all, as a list."""
+    """Return as a list what nft's JSON contains as a list, as a single value or not at all."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _present(left: Any) -> Condition:
-    """Match when the packet has the field at all: without it, `!=` does not match either."""
+    """Match if the packet has the field at all: without it, `!=` does not match either."""
     protocol = left["payload"].get("protocol") if isinstance(left, dict) and "payload" in left else None
     if protocol in OTHER_PROTOCOLS:
         return match.never
@@ -89,7 +90,7 @@ def _present(left: Any) -> Condition:
 
 
 def membership(left: Any, values: Sequence[Any]) -> Condition:
-    """Match when the packet's `left` is one of `values`."""
+    """Match if the packet's `left` is one of `values`."""
     values = [_bare(value) for value in values]
     if isinstance(left, dict) and "concat" in left:
         return _tuples(left["concat"], values)
@@ -113,7 +114,7 @@ def _tuples(fields: Sequence[Any], values: Sequence[Any]) -> Condition:
         *head, last = value["concat"]
         rows.setdefault(repr(head), (head, []))[1].append(last)
     if len(rows) > 5000:
-        return match.unknown  # more than can be followed quickly
+        return match.unknown  # too many to evaluate quickly
     parts = []
     for head, tails in rows.values():
         columns = [[_bare(part)] for part in head] + [[_bare(part) for part in tails]]
@@ -122,7 +123,7 @@ def _tuples(fields: Sequence[Any], values: Sequence[Any]) -> Condition:
 
 
 def _field(left: Any) -> Optional[Membership]:
-    """Return how to match the packet's `left`; None when it cannot be known."""
+    """Return how to match the packet's `left`; None if it cannot be known."""
     if not isinstance(left, dict) or len(left) != 1:
         return None
     ((kind, body),) = left.items()
@@ -182,7 +183,7 @@ def _ct(key: str) -> Optional[Membership]:
         return lambda values: match.state(str(value) for value in values)
     if key == "mark":
         return lambda values: _mark("connection_mark", 0xFFFFFFFF, values)
-    if key == "status":  # a translated connection has become uncertain where its rule translated it
+    if key == "status":  # a translated connection is already uncertain since the rule that translated it
         return lambda values: match.never if set(values) <= {"dnat", "snat", "expected"} else match.unknown
     if key == "direction":
         return lambda values: match.any_of([match.reply_direction(str(v) in ("reply", "1")) for v in values])
@@ -194,7 +195,7 @@ def _ct(key: str) -> Optional[Membership]:
 
 
 def _fib(result: str, flags: Any) -> Optional[Membership]:
-    """Read `fib daddr type local`, and the reverse path, which a peer that can reach us has."""
+    """Read `fib daddr type local`, and the reverse path, which exists for a peer that can reach us."""
     keys = as_list(flags)
     if result == "type" and ("daddr" in keys) != ("saddr" in keys):
         side = "source" if "saddr" in keys else "destination"
@@ -278,7 +279,7 @@ def _ordered(left: Any, right: Any, op: str) -> Condition:
 
 
 def _masked(left: Any, right: Any, op: str) -> Optional[Condition]:
-    """Read `tcp flags & (syn|ack) == syn`, `meta mark & 0x8000 == 0x8000`; None when nothing is masked."""
+    """Read `tcp flags & (syn|ack) == syn`, `meta mark & 0x8000 == 0x8000`; None if nothing is masked."""
     if isinstance(left, dict) and "&" in left:
         field, mask = left["&"]
         if field == {"payload": {"protocol": "tcp", "field": "flags"}} and op in ("==", "!="):

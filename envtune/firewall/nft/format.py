@@ -1,10 +1,10 @@
-"""An nftables rule in JSON, written as a person would type it: for evidence and reasons, not for reading back."""
+"""Format an nftables rule from JSON as a person would type it: for evidence and reasons, not for parsing."""
 
 from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-_LIMIT = 12  # elements of a set that are written out
+_LIMIT = 12  # elements of a set that are listed
 
 
 def rule_text(expr: Sequence[Mapping[str, Any]]) -> str:
@@ -43,7 +43,7 @@ def _braces(words: Sequence[str]) -> str:
 
 
 def _value(expression: Any) -> str:
-    """Return any expression as text; what is not known is written as it is."""
+    """Return any expression as text; unknown ones unchanged."""
     if isinstance(expression, list):
         return ",".join(map(_value, expression))
     if not isinstance(expression, dict) or len(expression) != 1:

@@ -1,6 +1,6 @@
 """nftables: the JSON of `nft -j list ruleset` as tables of rules. Source: libnftables-json(5).
 
-What an expression asks is in expressions.py; here is the frame: tables, chains, sets, and what a rule does.
+Conditions are in expressions.py; this module has the structure: tables, chains, sets, and what a rule does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from envtune.firewall.nft.expressions import Listing, as_list, match_condition, 
 from envtune.firewall.nft.format import rule_text
 from envtune.ranges import decimal
 
-# Names of nft(8); `out` is of bridges, whose other names stand for other numbers, which changes nothing here.
+# Names of nft(8); `out` is for bridges, for which other names have different numbers, which does not matter here.
 PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100, "out": 100}
 ROUTED = ("ip", "ip6", "inet")  # families whose packets are ours; arp, bridge and netdev see frames
 _VERDICTS = {
@@ -38,7 +38,7 @@ Key = tuple[str, str]  # family, table
 
 
 def parse_json(text: str, family: int) -> list[Table]:
-    """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; ListingError when the text is not whole."""
+    """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; raises ListingError if the text is incomplete."""
     try:
         items = json.loads(text)["nftables"]
         return tables([_with_flags(item) for item in items if isinstance(item, dict)], family)
@@ -55,7 +55,7 @@ def _with_flags(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def tables(items: Sequence[Mapping[str, Any]], family: int) -> list[Table]:
-    """Return the tables of a listing, rules left to be compiled when a packet gets to them."""
+    """Return the tables of a listing; rules are compiled when a packet reaches them."""
     by_key: dict[Key, Table] = {}
     dormant = {(str(body["family"]), str(body["name"])) for body in _bodies(items, "table") if _dormant(body)}
     sets: dict[Key, dict[str, Mapping[str, Any]]] = {}
@@ -90,7 +90,7 @@ def _dormant(body: Mapping[str, Any]) -> bool:
 def _dynamic_sets(
     key: Key, names: Mapping[str, Mapping[str, Any]], rules: Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
 ) -> frozenset[str]:
-    """Return the sets that packets add to: whoever is not in them now may be in a moment."""
+    """Return the sets that packets add to: an address that is not in them now may be soon."""
     dynamic = {name for name, body in names.items() if "dynamic" in as_list(body.get("flags"))}
     for where, inside in rules.items():
         if where[:2] == key:
@@ -150,7 +150,7 @@ def priority(value: Any) -> int:
 
 
 def compile_rule(expr: Sequence[Mapping[str, Any]], where: str, listing: Listing) -> list[Rule]:
-    """Return one rule as a list of one; a verdict map becomes one rule for each of its verdicts."""
+    """Return a rule as a list with one item; a verdict map becomes one rule for each verdict."""
     text = rule_text(expr)
     rule = _RuleBuilder(listing)
     try:
@@ -170,7 +170,7 @@ class _RuleBuilder:
         self.listing = listing
         self.conditions: list[Condition] = []
         self.changes: list[Change] = []
-        self.opaque = False  # some statement is not followed
+        self.opaque = False  # some statement is not modelled
         self.verdicts: list[tuple[str, str, Optional[Condition]]] = []
 
     def add(self, kind: str, body: Any) -> bool:
@@ -178,7 +178,7 @@ class _RuleBuilder:
         if kind == "match":
             self._require(match_condition(body, self.listing))
         elif kind in _RATES or (kind == "set" and "stmt" in body):
-            self._require(unknown)  # a rate or a count: it matches some packets and not others
+            self._require(unknown)  # a rate or a count: it matches some packets but not others
         elif kind == "mangle":
             self.changes.append(_mangle(body))
         elif kind == "notrack":
@@ -193,7 +193,7 @@ class _RuleBuilder:
         return bool(self.verdicts)
 
     def _require(self, condition: Condition) -> None:
-        self.opaque = self.opaque or bool(self.changes)  # a change before a condition reaches more than the rule
+        self.opaque = self.opaque or bool(self.changes)  # a change before a condition affects more than the rule
         self.conditions.append(condition)
 
     def _verdict(self, kind: str, body: Any) -> None:
@@ -208,7 +208,7 @@ class _RuleBuilder:
         self._require(unknown)
 
     def endings(self) -> list[tuple[tuple[Condition, ...], str, str, Optional[Change]]]:
-        """Return (conditions, action, target, changes) of each rule this one stands for."""
+        """Return (conditions, action, target, changes) of each rule that this one expands to."""
         changes = _in_turn(self.changes)
         if not self.verdicts:
             return [(tuple(self.conditions), Action.UNKNOWN if self.opaque else Action.CONTINUE, "", changes)]
@@ -235,14 +235,14 @@ def _in_turn(changes: Sequence[Change]) -> Optional[Change]:
 
 
 def _mangle(body: Mapping[str, Any]) -> Change:
-    """Return the change of `meta mark set 1`; other values and the connection's mark are not followed."""
+    """Return the change of `meta mark set 1`; other values and the connection's mark are not tracked."""
     key, value = body["key"], body.get("value")
     if key == {"meta": {"key": "mark"}}:
         known = value if isinstance(value, int) else None
         return lambda packet: packet._replace(mark=known)
     if "ct" in key:
         return lambda packet: packet._replace(connection_mark=None)
-    return lambda packet: packet  # priority, DSCP, segment size: no rule we follow asks for them
+    return lambda packet: packet  # priority, DSCP, segment size: no modelled rule tests them
 
 
 def _verdict_map(body: Mapping[str, Any], listing: Listing) -> list[tuple[str, str, Optional[Condition]]]:

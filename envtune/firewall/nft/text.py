@@ -1,7 +1,7 @@
-"""nftables: the text of `nft list ruleset`, brought into the form of its JSON. Source: nft(8).
+"""nftables: the text of `nft list ruleset`, converted to the form of its JSON. Source: nft(8).
 
-For hosts whose nft writes no JSON, and recorded ones that hold only the text. A rule that is not understood to its last
-word becomes one that nobody can follow; what was understood before that word still says which packets it is about.
+For hosts whose nft has no JSON output, and recordings with only the text. A rule that is not understood to its last
+word gets an unknown action; what was understood before that word still limits the packets it applies to.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class UnclearError(Exception):
 
 
 class Tokens:
-    """Words to be taken one after the other; running out of them means that the text was cut off."""
+    """Words to be consumed one after the other; running out of them means that the text was truncated."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
         self.at = 0
 
     def done(self) -> bool:
-        """Return whether no word is left."""
+        """Return whether all words are consumed."""
         return self.at >= len(self.words)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return the next word without taking it; empty at the end."""
+        """Return the next word without consuming it; empty at the end."""
         return self.words[self.at + ahead] if self.at + ahead < len(self.words) else ""
 
     def take(self) -> str:
-        """Take the next word; ListingError at the end."""
+        """Take the next word; raises ListingError at the end."""
         if self.done():
             raise ListingError("the text ends in the middle")
         self.at += 1
@@ -64,13 +64,13 @@ class Tokens:
         return hit
 
     def expect(self, word: str) -> None:
-        """Take exactly this word; ListingError where it is another."""
+        """Take exactly this word; raises ListingError for any other."""
         taken = self.take()
         if taken != word:
             raise ListingError(f"`{taken}` where `{word}` belongs")
 
     def skip(self, *words: str) -> None:
-        """Take any of these words as long as they come."""
+        """Take any of these words as long as they follow."""
         while self.take_if(*words):
             pass
 
@@ -99,7 +99,7 @@ class Tokens:
 
 
 def parse_text(text: str, family: int) -> list[Table]:
-    """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; ListingError when the text is cut off."""
+    """Return the tables a packet of IPv4 (4) or IPv6 (6) passes; raises ListingError if the text is truncated."""
     try:
         return tables(items(text), family)
     except (LookupError, TypeError, RecursionError) as error:
@@ -124,9 +124,9 @@ def items(text: str) -> list[Item]:
 
 
 def _uncommented(line: str) -> str:
-    """Return the line without `# handle 7` at its end, and nothing of a line that is all comment.
+    """Return the line without `# handle 7` at its end; an empty string for a comment line.
 
-    Any other `#` stays and makes its rule unclear: nft writes what it cannot put in its own words as `# xt_...`.
+    Any other `#` is kept and makes its rule unclear: nft prints what it cannot express as `# xt_...`.
     """
     return "" if line.lstrip().startswith("#") else _HANDLE.sub("", line)
 
@@ -201,7 +201,7 @@ def _read_hook(words: Sequence[str], body: Item) -> None:
 
 
 def _lines(words: list[str]) -> list[list[str]]:
-    """Return the lines of a block; a line goes on while a brace is open."""
+    """Return the lines of a block; a line continues while a brace is open."""
     lines: list[list[str]] = []
     line: list[str] = []
     depth = 0
@@ -220,7 +220,7 @@ def _lines(words: list[str]) -> list[list[str]]:
 
 
 def _expressions(words: Sequence[str]) -> Expr:
-    """Return the expressions of a rule; from the first word that is not understood on, one that nobody knows."""
+    """Return the expressions of a rule; from the first word not understood on, a single unknown one."""
     tokens = Tokens([word for word in words if word != "\n"])
     expr: Expr = []
     at = 0
@@ -240,7 +240,7 @@ def _statement(tokens: Tokens) -> Expr:
     if tokens.take_if("jump", "goto"):
         return [{word: {"target": tokens.take().strip('"')}}]
     if word in _FINAL:
-        tokens.at = len(tokens.words)  # nothing follows but what belongs to it
+        tokens.at = len(tokens.words)  # what remains belongs to it
         return [{word: {}}]
     if word in _READERS:
         return _READERS[word](tokens)
@@ -293,7 +293,7 @@ def _reject(tokens: Tokens) -> Expr:
 
 
 def _foreign(tokens: Tokens) -> Expr:
-    """Read `xt match "recent"`: words of iptables that nft only names."""
+    """Read `xt match "recent"`: an iptables match that nft only names."""
     tokens.take()
     return [{"xt": {"type": tokens.take(), "name": tokens.take().strip('"')}}]
 
@@ -347,7 +347,7 @@ def _field(tokens: Tokens) -> dict[str, Any]:
     word = tokens.take()
     if word == "tcp" and tokens.peek() == "option" and tokens.peek(3) == "set":
         tokens.at += 3
-        return {"tcp option": None}  # a segment size: no rule asks for it
+        return {"tcp option": None}  # a segment size: no rule tests it
     if word in _BARE_META:
         return {"meta": {"key": word}}
     if word == "meta":
@@ -417,7 +417,7 @@ def _split(words: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _element(words: Sequence[str]) -> Any:
-    """Return a value or a concatenation; a time-out, counter or comment after it does not matter."""
+    """Return a value or a concatenation; a timeout, counter or comment after it does not matter."""
     end = next(
         (at for at, word in enumerate(words) if word in ("timeout", "expires", "counter", "comment")), len(words)
     )

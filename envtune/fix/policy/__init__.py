@@ -1,9 +1,9 @@
-"""What envtune never does, whoever asks: every operation that an action proposes passes here.
+"""What envtune never does, whoever asks: every operation that an action proposes is checked here.
 
 The porting guide tells people to kill every Python, to empty /tmp, to restart servers, to stop firewalls and to replace
-files of the operator library by hand. Such steps are printed for a person at most. The rule is a closed list: only
-programs named here are run, with options and variables named here, and not with words that destroy more than the change
-is about. Where a program is taken from is not decided here but by whoever starts it.
+files of the operator library by hand. Such steps are at most printed for a person. The rule is a closed list: only
+programs named here are run, with the options and variables named here, and not with words that destroy more than the
+change is about. The path of a program is not decided here but by the code that starts it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from envtune.fix.policy.firewall import firewall_violation, foreign_files, missi
 from envtune.messages import Message, Text
 from envtune.records import expression
 
-# program -> words it may not be given (a whole word of its command line; a regular expression)
+# program -> words it must not be given (a whole word of its command line; a regular expression)
 _PACKAGE_WORDS = "upgrade|dist-upgrade|full-upgrade|distro-sync|autoremove|purge|update-minimal|dup|up|update|clean"
 _POWER = "reboot|poweroff|halt|kexec|soft-reboot|isolate|rescue|emergency|default|suspend|hibernate|hybrid-sleep|kill"
 PROGRAMS: Mapping[str, str] = {
     "python": "",
-    "apt-get": _PACKAGE_WORDS.replace("|update|", "|"),  # `apt-get update` reads the lists of packages only
+    "apt-get": _PACKAGE_WORDS.replace("|update|", "|"),  # `apt-get update` only reads the package lists
     "yum": _PACKAGE_WORDS,
     "dnf": _PACKAGE_WORDS,
     "zypper": _PACKAGE_WORDS + "|remove-repo|rr",
@@ -37,7 +37,7 @@ PROGRAMS: Mapping[str, str] = {
     "test": "",
     "cat": "",
 }
-# program -> the options it may be given; the rules of a firewall have forms of their own
+# program -> the options it may be given; firewall rules have separate forms
 OPTIONS: Mapping[str, str] = {
     "apt-get": "-y|-q|-s|--no-install-recommends|--no-remove|-o",
     "yum": "-y|-q",
@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, str] = {
 _APT_SETTING = "DPkg::Lock::Timeout=[0-9]+"
 _PYTHON_OPTIONS = "-[IPsEB]+"
 _PIP_WORDS = ("install", "uninstall", "download", "wheel", "check", "list", "show")
-# option of pip -> what its value may be; the empty text where it takes none
+# option of pip -> allowed values; the empty text if it takes none
 _PIP_OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("--no-deps", "--no-cache-dir", "--force-reinstall", "--user", "--no-index"), ""),
     **dict.fromkeys(("--use-pep517", "--no-build-isolation", "--require-hashes", "--no-input", "-y"), ""),
@@ -87,7 +87,7 @@ _SAME_AS: Mapping[str, str] = {
     **dict.fromkeys(("ip6tables", "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"), "iptables"),
     "firewall-offline-cmd": "firewall-cmd",
 }
-# Packages go only as the way back of the command that added them, and only those it added (executor: `census`).
+# Packages are removed only to undo the command that added them, and only those it added (executor: `census`).
 _EXACT_WAYS_BACK = (["dpkg", "--remove", "{new}"], ["rpm", "-e", "{new}"])
 _FIREWALLS = expression(
     "(firewalld|ufw|nftables|iptables|ip6tables|shorewall6?|ferm|netfilter-persistent)([.]service)?"
@@ -117,7 +117,7 @@ _SHELLS = {
 
 
 def refusal(operation: Mapping[str, Any]) -> Optional[Text]:
-    """Why envtune does not carry out this operation; None when it may. The shape has been judged before."""
+    """Why envtune does not carry out this operation; None if it may. The form has been validated before."""
     kind = operation["op"]
     if kind == "file":
         return _file_refusal(operation)
@@ -183,7 +183,7 @@ def _option_refusal(name: str, words: Sequence[str]) -> Optional[Text]:
 
 
 def _environment_refusal(operation: Mapping[str, Any]) -> Optional[Text]:
-    """Refuse variables that no action sets: PYTHONPATH, LD_PRELOAD and the like bring code of their own."""
+    """Refuse variables that no action sets: PYTHONPATH, LD_PRELOAD and the like load other code."""
     program = "python" if operation["op"] == "swap" else _program(operation.get("argv", ("",))[0])
     known = ENVIRONMENT.get(program, {})
     for name, value in operation.get("env", {}).items():
@@ -218,7 +218,7 @@ def _default_prefix(words: Sequence[str]) -> bool:
 
 
 def _python_refusal(words: Sequence[str]) -> Optional[Text]:
-    """Python runs modules that install, or a line that imports; never a script, whose content no plan shows."""
+    """Python may run modules that install, or a line that imports; never a script, whose content no plan shows."""
     for number, word in enumerate(words):
         following = words[number + 1] if number + 1 < len(words) else ""
         if word == "-m":
@@ -235,7 +235,7 @@ def _python_refusal(words: Sequence[str]) -> Optional[Text]:
 
 
 def _pip_refusal(words: Sequence[str]) -> Optional[Text]:
-    """Refuse what would lead pip elsewhere (--target, --python, --index-url) or have it take sources from a URL."""
+    """Refuse what would redirect pip (--target, --python, --index-url) or make it install from a URL."""
     if words[:1] == ["--version"]:
         return None
     if not words or words[0] not in _PIP_WORDS:
@@ -255,7 +255,7 @@ def _pip_refusal(words: Sequence[str]) -> Optional[Text]:
 
 
 def _code_refusal(code: str) -> Optional[Text]:
-    """Refuse code for the job's Python other than imports and the one line that proves Pillow."""
+    """Refuse code for the job's Python other than imports and the one line that verifies Pillow."""
     from envtune.resources.images.install_pillow import SMOKE
 
     if code == SMOKE or re.fullmatch(r"import [A-Za-z_][\w.]*(, [A-Za-z_][\w.]*)*", code):

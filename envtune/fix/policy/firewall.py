@@ -1,7 +1,7 @@
-"""The closed list of what a plan may tell a packet filter: one rule that lets named peers reach named ports, in or out.
+"""The closed list of commands a plan may give a packet filter: one rule that lets named peers reach named ports.
 
 Nothing else: no rule that accepts from everywhere, no policy, no flush, no reload, nothing stopped. Every command that
-resources/firewall/commands.py makes has a form here; whatever has none is refused.
+resources/firewall/commands.py generates has a form here; anything else is refused.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def firewall_violation(program: str, argv: Sequence[str]) -> Optional[Text]:
 
 
 def missing_position_guard(operation: Mapping[str, Any]) -> Optional[Text]:
-    """Return why a rule is not put at a position that the operation has no precondition for; None where all is well."""
+    """Return why a rule must not be inserted at a position without a precondition for it; None if it may."""
     argv = operation["argv"]
     among_others = (argv[1:2] == ["-w"] and "-I" in argv and argv[argv.index("-I") + 2] != "1") or "position" in argv
     if not among_others or "given" in operation:
@@ -72,7 +72,7 @@ def missing_position_guard(operation: Mapping[str, Any]) -> Optional[Text]:
 
 
 def foreign_files(operation: Mapping[str, Any]) -> Optional[Text]:
-    """Return why a file is not the command's own, to be put back when it is undone; None where all are."""
+    """Return why a file is not the command's own, to be restored on undo; None if all are."""
     path = next((path for path in operation.get("files", ()) if not re.fullmatch(_FILES, path)), None)
     return None if path is None else Message("{path} is not a file that the command writes", path=path)
 

@@ -1,1 +1,1 @@
-"""What a host has in common with earlier ones is taken over: `check.py`, by what `reads.py` noted."""
+"""Reuse results that a host has in common with earlier ones: `check.py`, based on what `reads.py` noted."""

@@ -1,9 +1,9 @@
-"""Check a host by what an earlier one has in common with it: most hosts of a fleet differ in little.
+"""Check a host by reusing what it has in common with an earlier one: most hosts of a fleet differ little.
 
-Of a few hosts it is noted what each fact and each check read of the snapshot (`reads.py`). The next host's snapshot is
-compared with that of the one most like it, entry by entry; facts and checks that read nothing in which the two differ
-are taken over, the others are read on the host itself. The findings are those that checking the host alone gives:
-nothing but the snapshot and the question decides them.
+For a few hosts it is noted what each fact and each check read from the snapshot (`reads.py`). The next host's snapshot
+is compared with the most similar of those, entry by entry; facts and checks that read only equal entries are reused,
+the others are evaluated on the host itself. The findings are the same as when checking the host alone: they depend only
+on the snapshot and the query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Found = tuple[tuple[Fact, ...], tuple[tuple[Finding, ...], ...]]  # the facts; t
 
 
 class Kept(NamedTuple):
-    """A host that was checked: its snapshot, its job, and what every fact, shared reading and check said and read."""
+    """A checked host: its snapshot, its job, and the result and reads of every fact, shared reading and check."""
 
     tables: Mapping[str, Mapping[Any, Any]]
     files: frozenset[str]
@@ -72,7 +72,7 @@ class Alike:
         )
 
     def _read_all(self, host: SnapshotHost, context: Context) -> Found:
-        """Check a host and keep it, if it is not too large to be kept."""
+        """Check a host and keep it, unless it is too large."""
         if not _is_small(host):
             return read_facts(context), tuple(examine(check, context) for check in self._checks)
         notes = Notes()
@@ -90,7 +90,7 @@ class Alike:
 
 
 def _is_certain(facts: Sequence[Fact], findings: Sequence[Sequence[Finding]]) -> bool:
-    """Return whether the snapshot alone decided: no error of ours, no want of memory."""
+    """Return whether only the snapshot decided: no error in envtune, no lack of memory."""
     if any(fact.value is None and (fact.source == fact.name or fact.reason == NO_MEMORY) for fact in facts):
         return False
     return not any(row.outcome is Outcome.ERROR or row.reason == NO_MEMORY for rows in findings for row in rows)
@@ -138,7 +138,7 @@ def _timeless(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take_over(units: Mapping[Read, tuple[Any, frozenset[Read]]], context: Context, changed: set[Read]) -> None:
-    """Give the context what the hosts have in common; what it reads itself and is another is added to `changed`."""
+    """Give the context what the hosts have in common; what it reads itself and is different goes to `changed`."""
     for unit, (value, reads) in units.items():
         kind, key = unit
         same = reads.isdisjoint(changed)
@@ -151,10 +151,10 @@ def _take_over(units: Mapping[Read, tuple[Any, frozenset[Read]]], context: Conte
 
 
 def _is_read_again(context: Context, kind: str, key: Any, value: Any) -> bool:
-    """Return whether the host itself gives the same value."""
+    """Return whether the host itself yields the same value."""
     if kind == FACT:
         return bool(context.facts[key] == value)
     try:
         return bool(context.cached(key[0], *key[1]) == value)
-    except Exception:  # it is raised again for who asks
+    except Exception:  # it is raised again for the caller
         return False

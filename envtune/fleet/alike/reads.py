@@ -1,8 +1,8 @@
-"""A recorded host and a context that note what each fact and each check reads of the snapshot.
+"""A recorded host and a context that note what each fact and each check reads from the snapshot.
 
-What is noted are the entries of the snapshot themselves, not the paths that were asked for: a file behind a link is the
-link and the file, a file that is not there the directories above it. A check that read none of the entries in which
-two hosts differ says the same about both (`check.py`).
+What is noted are the entries of the snapshot, not the requested paths: reading a file through a link notes the link and
+the file, a missing file the directories above it. A check that read none of the entries in which two hosts differ has
+the same result for both (`check.py`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from envtune.snapshot.host import SnapshotHost
 from envtune.snapshot.tree import Tree
 
 T = TypeVar("T")
-Read = tuple[str, Any]  # a table, and the key in it; ALL where the whole table was asked for
+Read = tuple[str, Any]  # a table, and the key in it; ALL if the whole table was read
 ALL = "*"
 FILES, DATA, MTIME = "files", "data", "mtime"
 FACT, SHARED = "fact", "shared"
 TARGET: Read = ("target", ALL)
-EVERYTHING: Read = ("everything", ALL)  # what cannot be told apart
+EVERYTHING: Read = ("everything", ALL)  # reads that cannot be attributed
 _SCALARS = ("name", "euid", "cwd", "now")
-_APART = frozenset((FILES, "commands", "environ", "uname"))  # of the data: tables of their own
+_APART = frozenset((FILES, "commands", "environ", "uname"))  # members of the data that are separate tables
 
 
 def tables(host: SnapshotHost) -> dict[str, Mapping[Any, Any]]:
-    """Return everything that can be read of a recorded host, as tables."""
+    """Return everything that can be read from a recorded host, as tables."""
     return {
         FILES: host._tree._entries,
         "names": host._tree._children,
@@ -43,7 +43,7 @@ def tables(host: SnapshotHost) -> dict[str, Mapping[Any, Any]]:
 
 
 class Notes:
-    """What is read now: by the fact, the shared reading or the check that is being read."""
+    """The reads of the fact, shared reading or check that is currently evaluated."""
 
     def __init__(self) -> None:
         self._open: list[set[Read]] = [set()]
@@ -54,7 +54,7 @@ class Notes:
 
     @contextmanager
     def kept(self) -> Iterator[set[Read]]:
-        """Keep apart what is read until the end."""
+        """Collect reads separately inside the block."""
         own: set[Read] = set()
         self._open.append(own)
         try:
@@ -64,7 +64,7 @@ class Notes:
 
 
 class Table(Mapping[Any, Any]):
-    """A table of a snapshot; whoever asks it for a key has it noted."""
+    """A table of a snapshot that notes every key it is asked for."""
 
     def __init__(self, name: str, rows: Mapping[Any, Any], notes: Notes) -> None:
         self._name, self._rows, self._notes = name, rows, notes
@@ -83,21 +83,21 @@ class Table(Mapping[Any, Any]):
 
 
 class ReadTree(Tree):
-    """The files of a host, with every entry noted that an answer rests on; so it remembers no path that it found."""
+    """The files of a host; notes every entry that an answer depends on, and therefore caches no paths."""
 
     def __init__(self, tree: Tree, files: Table, names: Table) -> None:
         self._entries = files
-        self._children = names  # type: ignore[assignment]  # it is only read
+        self._children = names  # type: ignore[assignment]  # read-only use
         self._covered = tree._covered
 
     def locate(self, path: str, follow: bool = True) -> str:
-        """Return the recorded path behind `path`."""
+        """Return the recorded path that `path` resolves to."""
         self._known = set()
         return self._resolved(path, follow)
 
 
 class ReadStat(FileStat):
-    """The status of a file; the time is noted when it is asked for, because it is every host's own."""
+    """The status of a file; the time is noted only when it is used, because it differs on every host."""
 
     noted: Callable[[], None]
 
@@ -109,7 +109,7 @@ class ReadStat(FileStat):
 
 
 class ReadHost(SnapshotHost):
-    """A recorded host; what is read of it is noted."""
+    """A recorded host that notes what is read from it."""
 
     def __init__(self, host: SnapshotHost, notes: Notes) -> None:
         self._notes = notes
@@ -140,7 +140,7 @@ class ReadHost(SnapshotHost):
 
 
 class ReadFacts(Facts):
-    """Facts; for each that is read `units` says what it was read from."""
+    """Facts; `units` says what each one was read from."""
 
     def __init__(self, context: ReadContext, notes: Notes) -> None:
         super().__init__(context, {})
@@ -155,13 +155,13 @@ class ReadFacts(Facts):
         return super().__getitem__(name)
 
     def read(self) -> Mapping[str, Fact]:
-        """Return the facts that were read so far, which depends on what was asked before."""
+        """Return the facts that have been read so far, which depends on earlier calls."""
         self._notes.add(EVERYTHING)
         return super().read()
 
 
 class ReadContext(Context):
-    """A context of such a host. `units`: each fact and shared reading, and what it was read from, in that order."""
+    """The context of such a host. `units`: each fact and shared reading, and what it was read from, in order."""
 
     def __init__(self, context: Context, host: ReadHost, notes: Notes) -> None:
         self._notes = notes
@@ -176,10 +176,10 @@ class ReadContext(Context):
         return object.__getattribute__(self, name)
 
     def cached(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Return what checks share. Who asks has read it, or what it was read from where no copy of it can be kept."""
+        """Return what checks share. The caller is noted as having read it, or its sources if no copy can be kept."""
         key = (read, arguments)
         if key not in self._parts:
-            with self._notes.kept() as own, suppress(Exception):  # it is raised again below
+            with self._notes.kept() as own, suppress(Exception):  # raised again below
                 super().cached(read, *arguments)
             value, error = self._memory[key]
             self._parts[key] = frozenset(own)
@@ -191,7 +191,7 @@ class ReadContext(Context):
 
 
 def is_plain(value: object) -> bool:
-    """Return whether a value is made of nothing but numbers and texts, and refers to no host."""
+    """Return whether a value consists only of numbers and texts, and refers to no host."""
     if value is None or isinstance(value, (str, int, float, bytes)):
         return True
     if isinstance(value, Text):

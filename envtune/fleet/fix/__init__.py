@@ -1,1 +1,1 @@
-"""Staged fixes: plans of many hosts, rolled out in stages that stop where it goes wrong, and taken back."""
+"""Staged fixes: plans for many hosts, rolled out in stages that stop on failure, and undone."""

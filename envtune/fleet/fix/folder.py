@@ -1,13 +1,13 @@
-"""The folder of a run: what Ansible reads, and what it learnt from each host; it outlives a controller that is killed.
+"""The folder of a run: what Ansible reads, and each host's answers; it survives a killed controller.
 
-lock        flock held by the envtune that rolls the run out
-stop        is there once no further host may be begun
-program     the executor, as it is sent
+lock        flock held by the envtune process that rolls out the run
+stop        exists once no further host may be begun
+program     the executor program that is sent
 command     what starts it on a host
 requests/   HOST: the request of that host
 shown/      HOST: the files that it would write, for --diff
-before/     HOST: the packed snapshot by which it was planned
-begun/      HOST: is there before anything is sent to it
+before/     HOST: the packed snapshot on which its plan is based
+begun/      HOST: created before anything is sent to it
 output/     HOST: what it printed
 """
 
@@ -32,7 +32,7 @@ PARTS = ("requests", "shown", "before", "begun", "output")
 NAME = "fleet-fix"
 MAX_DETAIL = 300
 _NOT_RUN = (126, 127)  # exit statuses of a shell: not executable, not found
-# What ssh prints where it had no connection yet (sshconnect.c), and sudo where it starts nothing: nothing was sent.
+# Output of ssh without a connection yet (sshconnect.c), and of sudo if it starts nothing: nothing was sent.
 _NOT_CONNECTED = re.compile(
     r"ssh: connect to host|Could not resolve hostname|Host key verification failed|Permission denied \("
 )
@@ -40,7 +40,7 @@ _OF_SUDO = re.compile(r"^sudo(-rs)?: ", re.MULTILINE)
 
 
 class Answer(NamedTuple):
-    """What is known of a host: its state, the name of its run there, the results that are not good, and why."""
+    """What is known about a host: its state, the name of its run there, the unsuccessful results, and why."""
 
     state: str
     run: str = ""
@@ -56,7 +56,7 @@ class RunFolder:
         self._lock: Optional[int] = None
 
     def make(self) -> None:
-        """Make it, and lock it. Raises UsageError."""
+        """Create it, and lock it. Raises UsageError."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -71,14 +71,14 @@ class RunFolder:
         (self.path / "stop").unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Let go of it: nothing more is sent to any host."""
+        """Release it: nothing more is sent to any host."""
         if self._lock is not None:
             os.close(self._lock)
         self._lock = None
 
     @property
     def in_use(self) -> bool:
-        """Whether an envtune that runs now has it."""
+        """Whether a running envtune holds the lock."""
         try:
             descriptor = os.open(self.path / "lock", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -92,26 +92,26 @@ class RunFolder:
         return False
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of it."""
+        """Write a file in it."""
         path = self.path / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
             file.write(data)
 
     def before(self, host: str) -> bytes:
-        """Return the snapshot by which a host was planned; empty where there is none."""
+        """Return the snapshot on which a host's plan is based; empty if there is none."""
         try:
             return (self.path / "before" / host).read_bytes()
         except OSError:
             return b""
 
     def clear(self) -> None:
-        """Forget what hosts answered, before they are asked for something else."""
+        """Remove the answers of hosts, before they are asked for something else."""
         for part in ("begun", "output"):
             shutil.rmtree(self.path / part, ignore_errors=True)
             (self.path / part).mkdir(mode=0o700)
 
     def stop(self) -> None:
-        """Have no further host begun."""
+        """Prevent any further host from being begun."""
         self.write("stop", b"")
 
     def answered(self) -> int:
@@ -119,7 +119,7 @@ class RunFolder:
         return sum(not name.endswith(".new") for name in os.listdir(self.path / "output"))
 
     def answer(self, host: str) -> Answer:
-        """Return what is known of a host, by what it printed; BEGUN where nothing was heard of it since."""
+        """Return what is known about a host from its output; BEGUN if nothing was heard from it since."""
         place = self.path / "output" / host
         if not place.exists():
             return Answer(BEGUN if (self.path / "begun" / host).exists() else PLANNED)
@@ -133,7 +133,7 @@ class RunFolder:
 
 
 def answer_of(found: Mapping[str, Any]) -> Answer:
-    """Return what an answer of the executor says."""
+    """Return the content of the executor's answer."""
     runs = [str(run) for run in found["runs"]]
     results = tuple(row for row in found.get("results") or () if isinstance(row, dict) and "change" in row)
     errors = [found.get("error"), *(row.get("error") for row in results)]

@@ -1,7 +1,7 @@
-"""What would fix one host, by its snapshot: the checks, playbooks and planner of `envtune fix`, run where it is judged.
+"""What would fix one host, from its snapshot: the checks, playbooks and planner of `envtune fix`.
 
-All checks are run, so that what is kept of the host is whole and a check that fails newly is seen; only the chosen ones
-are fixed. Every function here runs in a process of `judge.py`, within its limits.
+All checks are run, so that the stored record of the host is complete and newly failing checks are noticed; only the
+selected ones are fixed. Every function here runs in a process of `judge.py`, within its limits.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ GROUP = (
     "arch",
     "os",
     "driver",
-)  # facts in which hosts of a group are alike: the hardware, the system, the driver
+)  # facts that hosts of a group have in common: hardware, system, driver
 _GOOD = ("pass", "notapplicable")
 _BAD = ("fail", "error")
 
 
 class Fixing(NamedTuple):
-    """What is to be fixed: ids of checks, the playbooks for it, and what is consented to beforehand.
+    """What is to be fixed: ids of checks, their playbooks, and what is consented to beforehand.
 
-    `drained`: hosts are drained before they are fixed, so that jobs which run now are no hindrance.
+    `drained`: hosts are drained before they are fixed, so that jobs running now do not matter.
     """
 
     selected: AbstractSet[str]
@@ -46,7 +46,7 @@ class Fixing(NamedTuple):
 
 
 class HostPlan(NamedTuple):
-    """What would be changed on a host; without changes `reason` says why not, where there is more to say than nothing.
+    """What would be changed on a host; without changes `reason` says why, unless there is nothing to fix.
 
     `group` are the values of GROUP; `withheld` needs consent, root or a person; `skipped` has no fix.
     """
@@ -74,7 +74,7 @@ class Checked(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What the executor said of a host: the name of its run there, and a result for each change that was not made."""
+    """The executor's answer for a host: the name of its run there, and a result for each change not applied."""
 
     before: Snapshot
     run: str
@@ -92,7 +92,7 @@ class _Judged(NamedTuple):
 
 
 def plan_host(snapshot: Snapshot, question: Question, fixing: Fixing) -> HostPlan:
-    """Return what would fix a host; what keeps it from being planned makes it a damaged one."""
+    """Return what would fix a host; a host that cannot be planned counts as damaged."""
     try:
         found = _judged(snapshot, question, fixing)
     except Exception as error:
@@ -106,7 +106,7 @@ def plan_host(snapshot: Snapshot, question: Question, fixing: Fixing) -> HostPla
 
 
 def check_again(snapshot: Snapshot, question: Question, fixing: Fixing, written: Mapping[str, Written]) -> Checked:
-    """Return what the same checks say after a fix, by the snapshots before and after it."""
+    """Return the results of the same checks after a fix, from the snapshots before and after it."""
     mine = written[snapshot.host]
     try:
         before, after = _judged(mine.before, question, fixing), _judged(snapshot, question, fixing)
@@ -134,7 +134,7 @@ def newly_failing(before: HostRecord, after: HostRecord) -> tuple[str, ...]:
 
 
 def executable_plan(plan: HostPlan) -> dict[str, Any]:
-    """Return the plan as the host's executor takes it."""
+    """Return the plan in the form of the host's executor."""
     return {"host": plan.host, "target": {}, **executable(plan.changes)}
 
 
@@ -154,7 +154,7 @@ def _judged(snapshot: Snapshot, question: Question, fixing: Fixing) -> _Judged:
 
 
 def _without_file(changes: Iterable[Change]) -> Iterator[SkippedFinding]:
-    """Yield what is left out because it would go to a file of the session, which no job reads."""
+    """Yield what is left out because it would go into a session file, which no job reads."""
     reason = Message("to fix variables, specify their file with --env-file")
     for change in changes:
         for finding in (change.finding, *change.fixes):
@@ -162,7 +162,7 @@ def _without_file(changes: Iterable[Change]) -> Iterator[SkippedFinding]:
 
 
 def _jobs(context: Context) -> Optional[Text]:
-    """Return why a host is left out for the jobs that run on its NPUs; None where there are none."""
+    """Return why a host is left out because of jobs running on its NPUs; None if there are none."""
     try:
         usages = device_usage(context)
     except NotApplicable:

@@ -1,4 +1,4 @@
-"""Start `ansible-playbook` on one of the collection's playbooks, with settings of our own instead of the site's."""
+"""Start `ansible-playbook` on one of the collection's playbooks, with our own settings instead of the site's."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from envtune.trust.start import start_program
 PROGRAM = "ansible-playbook"
 COLLECTION = "ansible_collections/envtune/fleet"
 POLL = 0.1  # seconds
-ENDING = 20.0  # seconds that Ansible has to end after a second Ctrl-C
-_FROM_CALLER = ("SSH_AUTH_SOCK", "KRB5CCNAME", "SLURM_CONF")  # how ssh logs in, and where Slurm is
+ENDING = 20.0  # seconds for Ansible to end after a second Ctrl-C
+_FROM_CALLER = ("SSH_AUTH_SOCK", "KRB5CCNAME", "SLURM_CONF")  # for ssh authentication and for finding Slurm
 
 
 class Ansible(NamedTuple):
-    """The program, and the folder in which it looks for collections."""
+    """The program, and the folder where it looks for collections."""
 
     program: str
     collections: Path
 
 
 def find_ansible() -> Ansible:
-    """Return Ansible, as it is installed beside this Python or on the system; raises UsageError."""
+    """Return Ansible, as installed with this Python or on the system; raises UsageError."""
     for folder in (
         Path(version.__file__).with_name("_data") / "ansible",
         Path(version.__file__).parents[1] / "ansible",
@@ -71,8 +71,8 @@ def play(
 ) -> bool:
     """Run a playbook for these hosts; return whether it was interrupted.
 
-    Ctrl-C lets the hosts that are begun finish, and begins no further one; a second one ends Ansible: what is under way
-    on a host goes on there, and is journalled.
+    After Ctrl-C hosts that are begun finish, and no further one is begun; a second one ends Ansible: what is in
+    progress on a host continues there, and is journalled.
     """
     names = {host: ({"ansible_user": ssh.user} if ssh.user else {}) for host in hosts}
     folder.write("inventory.yml", json.dumps({"stage": {"hosts": names}}).encode("utf-8"))
@@ -116,7 +116,7 @@ def _wait(process: Any, folder: RunFolder, on_wait: Callable[[], None]) -> bool:
 
 
 def _environment(ansible: Ansible, folder: RunFolder, ssh: Ssh) -> dict[str, str]:
-    """Return what Ansible is set to; a file of the site could choose another strategy, or accept changed keys."""
+    """Return Ansible's settings; a site's file could choose another strategy, or accept changed keys."""
     found = {name: os.environ[name] for name in _FROM_CALLER if name in os.environ}
     settings = {
         "CONFIG": f"{folder.path}/ansible.cfg",
@@ -127,7 +127,7 @@ def _environment(ansible: Ansible, folder: RunFolder, ssh: Ssh) -> dict[str, str
         "TIMEOUT": str(ssh.connect_timeout),
         "HOST_KEY_CHECKING": "True",
         "SSH_EXECUTABLE": ssh.path,
-        # no connection is kept open for others: a stage has one task for each host
+        # no connection is kept open for later tasks: a stage has one task per host
         "SSH_ARGS": " ".join((ssh.options, *HOST_KEY_OPTIONS, "-oControlMaster=no", "-oControlPath=none")).strip(),
         "RETRY_FILES_ENABLED": "False",
         "NOCOLOR": "True",

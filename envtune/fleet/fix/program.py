@@ -1,4 +1,4 @@
-"""What is sent to a host: the executor as one Python program for standard input, and the request that it answers."""
+"""What is sent to a host: the executor as one Python program on standard input, and the request for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Mapping, Optional
 from envtune.assemble import PROLOGUE, shipped
 from envtune.fleet.frame import FrameState, find_frame
 
-KILL_AFTER = 60  # seconds after the time is over, in which the change in hand is taken back
-REQUEST = "@REQUEST@"  # stands where the request of a host belongs
+KILL_AFTER = 60  # seconds after the timeout in which the current change is reverted
+REQUEST = "@REQUEST@"  # placeholder for the request of a host
 MAX_ANSWER = 1 << 20  # bytes, unpacked
 _PROGRAM = """\
 {prologue}
@@ -29,18 +29,18 @@ def executor_program() -> bytes:
 
 
 def packed_request(request: Mapping[str, Any]) -> bytes:
-    """Return a request as it is put into the program."""
+    """Return a request in the form that is inserted into the program."""
     return base64.b64encode(zlib.compress(json.dumps(request).encode("ascii"), 9))
 
 
 def remote_command(seconds: int, become: bool) -> str:
-    """Return the command for the host's shell; SIGTERM after `seconds` has the executor take back what it has begun."""
+    """Return the command for the host's shell; SIGTERM after `seconds` makes the executor revert what it has begun."""
     command = f"timeout -k {KILL_AFTER} {seconds} python3 -I -"
     return f"sudo -n {command}" if become else command
 
 
 def read_answer(output: bytes) -> Optional[dict[str, Any]]:
-    """Return what the executor answered; None where there is no whole answer in the output."""
+    """Return the executor's answer; None if the output contains no complete answer."""
     frame = find_frame(output)
     if frame.state is not FrameState.COMPLETE:
         return None

@@ -1,4 +1,4 @@
-"""Roll a fix out: plan every host, fix one stage after the other, check each again, stop where the rule says."""
+"""Roll out a fix: plan every host, fix one stage after the other, check each again, stop when the rule says so."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from envtune.fleet.store.fixes import Fixes, FixHost, FixRun
 from envtune.messages import Message, Text
 from envtune.records import NamedTuple
 
-PATIENCE = 60.0  # seconds for a host on which a run is still under way
+PATIENCE = 60.0  # seconds to wait for a host with a run still in progress
 OnRecord = Callable[[HostRecord], None]
 
 
 class Way(NamedTuple):
-    """How hosts are reached: ssh, as root or not, and the seconds that the executor has on a host.
+    """How hosts are reached: ssh, as root or not, and the executor's time limit on a host.
 
     Snapshots may come through `gateways`; Ansible always connects directly.
     """
@@ -42,7 +42,7 @@ class Way(NamedTuple):
 
     @property
     def collecting(self) -> Collecting:
-        """How a snapshot of them is collected."""
+        """How their snapshots are collected."""
         return Collecting(self.ssh, self.job, self.become, self.gateways)
 
 
@@ -54,7 +54,7 @@ class Drain(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What a run works with."""
+    """The tools of a run."""
 
     run: FixRun
     folder: RunFolder
@@ -68,22 +68,22 @@ class Rollout(NamedTuple):
 
 
 class Events(Protocol):
-    """Where a run says what it is doing."""
+    """The progress output of a run."""
 
     def stage_begins(self, number: int, stages: Sequence[Stage]) -> None:
-        """Say that a stage begins."""
+        """Report that a stage begins."""
 
     def stage_ended(self, number: int, stage: Stage, outcomes: Mapping[str, HostOutcome]) -> None:
-        """Say how a stage ended, once it is checked."""
+        """Report how a stage ended, once it is checked."""
 
     def waits(self, what: Text) -> None:
-        """Say what is waited for."""
+        """Report what is being waited for."""
 
 
 def plan_hosts(
     hosts: Sequence[str], way: Way, question: Question, fixing: Fixing, progress: Progress, on_record: OnRecord
 ) -> list[HostPlan]:
-    """Collect every host and plan what would fix it; `on_record` gets the record of each, to be kept."""
+    """Collect every host and plan what would fix it; `on_record` is called with the record of each, to store it."""
     found: dict[str, HostPlan] = {}
 
     def take(one: Any) -> None:
@@ -101,7 +101,7 @@ def _plan_host(snapshot: Snapshot, question: Question, fixing: Fixing) -> HostPl
 
 
 def prepare_folder(folder: RunFolder, name: str, plans: Sequence[HostPlan], way: Way) -> None:
-    """Write what Ansible sends, and by what each host was planned."""
+    """Write what Ansible sends, and the snapshot each plan is based on."""
     folder.make()
     folder.write("program", executor_program())
     folder.write("command", remote_command(way.seconds, way.become).encode("ascii"))
@@ -114,9 +114,9 @@ def prepare_folder(folder: RunFolder, name: str, plans: Sequence[HostPlan], way:
 
 
 def roll_out(rollout: Rollout, stages: Sequence[Stage], events: Events, on_record: OnRecord) -> Optional[Text]:
-    """Fix one stage after the other; return why it stopped before the end, None where it did not.
+    """Fix one stage after the other; return why it stopped before the end, None if it did not.
 
-    What each host answered is in the store before it is checked again.
+    The answer of each host is in the store before the host is checked again.
     """
     canaries = stages[0].hosts if stages and stages[0].canary else ()
     for number, stage in enumerate(stages):
@@ -136,7 +136,7 @@ def roll_out(rollout: Rollout, stages: Sequence[Stage], events: Events, on_recor
 
 
 def _fix_stage(rollout: Rollout, number: int, stage: Stage) -> tuple[bool, dict[str, Answer]]:
-    """Have Ansible fix the hosts of a stage; return whether it was interrupted, and what each host answered."""
+    """Fix the hosts of a stage with Ansible; return whether it was interrupted, and the answer of each host."""
     folder, drain = rollout.folder, rollout.drain
     variables = {
         "run": rollout.run.name,
@@ -146,7 +146,7 @@ def _fix_stage(rollout: Rollout, number: int, stage: Stage) -> tuple[bool, dict[
         "drain_minutes": drain.minutes if drain else 0,
     }
     rows = [FixHost(host, number, BEGUN) for host in stage.hosts]
-    rollout.fixes.update(rollout.run, rows)  # whatever happens now, these hosts may be changed
+    rollout.fixes.update(rollout.run, rows)  # whatever happens now, these hosts may have been changed
     interrupted = play(rollout.ansible, "fix.yml", folder, stage.hosts, rollout.way.ssh, variables)
     answers = read_answers(folder, stage.hosts, rollout.run.name, rollout.way)
     rollout.fixes.update(rollout.run, _rows(number, answers))
@@ -154,16 +154,16 @@ def _fix_stage(rollout: Rollout, number: int, stage: Stage) -> tuple[bool, dict[
 
 
 def read_answers(folder: RunFolder, hosts: Sequence[str], run: str, way: Way) -> dict[str, Answer]:
-    """Return what is known of hosts, by what they printed; one that was begun and said nothing is asked again."""
+    """Return what is known about hosts from their output; one that was begun but did not answer is asked again."""
     answers = {host: folder.answer(host) for host in hosts}
     silent = [host for host, answer in answers.items() if answer.state == BEGUN]
     return {**answers, **ask_hosts(silent, run, way)}
 
 
 def ask_hosts(hosts: Sequence[str], run: str, way: Way, patience: float = PATIENCE) -> dict[str, Answer]:
-    """Ask hosts what a run has left on them, by their journals; a host that still runs it gets so many seconds.
+    """Ask hosts what a run has left on them, from their journals; a host where it is still running gets some seconds.
 
-    One that gives no answer is missing from what is returned.
+    A host that does not answer is missing from the result.
     """
     until = time.monotonic() + patience
     program = executor_program().replace(REQUEST.encode("ascii"), packed_request({"action": "state", "run": run}), 1)
@@ -230,7 +230,7 @@ def _outcome(state: str, checked: Optional[Checked]) -> HostOutcome:
 
 
 def _resume(rollout: Rollout, stage: Stage, outcomes: Mapping[str, HostOutcome]) -> None:
-    """Resume the nodes that were drained for this stage, but for those on which something went wrong."""
+    """Resume the nodes that were drained for this stage, except those on which something went wrong."""
     if rollout.drain is None:
         return
     hosts = [host for host in stage.hosts if not outcomes[host].failed or outcomes[host].state in UNTOUCHED]

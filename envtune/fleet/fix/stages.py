@@ -1,7 +1,7 @@
 """The stages of a staged fix, and when it stops. Pure.
 
 The first stage has one host of each group (the canaries), the next ones 1 %, 10 % and 25 % of all hosts, the last one
-the rest. A run stops where a canary fails, where more than 10 % of a stage fail, and where a check fails newly.
+the rest. A run stops if a canary fails, if more than 10 % of a stage fail, or if a check newly fails.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MOST_FAILED = 10  # percent of a stage
 PLANNED, BEGUN, UNREACHABLE, RUNNING = "planned", "begun", "unreachable", "running"
 CHANGED, BUSY, UNCHANGED, UNDONE = "changed", "busy", "unchanged", "undone"
 FAILED = ("failed", "left", "partly", "refused", "interrupted", RUNNING, "unknown", UNREACHABLE, BEGUN, PLANNED)
-# Of these nothing is on the host.
+# In these states nothing of the run is on the host.
 UNTOUCHED = (PLANNED, UNREACHABLE, BUSY, UNCHANGED, "refused", "failed")
-# Of these something is, or may be, on the host.
+# In these states something of the run is, or may be, on the host.
 WRITTEN = (CHANGED, "partly", "left", "interrupted", RUNNING, "unknown", "partly-undone", BEGUN)
 
 
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class HostOutcome(NamedTuple):
-    """How a host ended: its state, the checks that still fail although all was written, and those that fail newly.
+    """How a host ended: its state, the checks that still fail although all was written, and those that newly fail.
 
     `collected`: it could be checked again.
     """
@@ -43,9 +43,9 @@ class HostOutcome(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it counts as failed: one with a running job, which was left alone, does not.
+        """Whether it counts as failed: one that was left alone because of a running job does not.
 
-        One that is still planned after its stage does: Ansible did not get so far with it.
+        One that is still planned after its stage does: Ansible did not get that far with it.
         """
         if self.state != CHANGED:
             return self.state in FAILED
@@ -53,7 +53,7 @@ class HostOutcome(NamedTuple):
 
 
 def make_stages(hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> tuple[Stage, ...]:
-    """Return the stages for these hosts, in their order; `groups` says which belong to one group."""
+    """Return the stages for these hosts, in order; `groups` says which belong together."""
     canaries: dict[tuple[str, ...], str] = {}
     for host in hosts:
         canaries.setdefault(tuple(groups[host]), host)
@@ -69,7 +69,7 @@ def make_stages(hosts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> tu
 
 
 def why_stop(stage: Stage, outcomes: Mapping[str, HostOutcome]) -> Optional[Text]:
-    """Return why no further stage is begun after this one; None where it goes on."""
+    """Return why no further stage is begun after this one; None if the run continues."""
     fresh = {check for outcome in outcomes.values() for check in outcome.newly_failing}
     if fresh:
         hosts = [host for host, outcome in outcomes.items() if outcome.newly_failing]

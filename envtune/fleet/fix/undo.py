@@ -1,4 +1,4 @@
-"""Take a run back on every host on which something of it is, and learn what a killed run has left."""
+"""Undo a run on every host where it left something, and find out what a killed run has left."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KILLED = Message("the envtune that ran it was ended in the middle")
 
 
 def hosts_to_undo(fixes: Fixes, run: FixRun) -> list[FixHost]:
-    """Return the hosts on which something of a run is, or may be."""
+    """Return the hosts on which a run left, or may have left, something."""
     return [host for host in fixes.hosts(run) if host.state in WRITTEN]
 
 
 def undo(
     fixes: Fixes, run: FixRun, folder: RunFolder, ansible: Ansible, way: Way, force: bool, on_wait: Callable[[], None]
 ) -> list[FixHost]:
-    """Take a run back, write what became of each host, and return it."""
+    """Undo a run, store the result of each host, and return it."""
     hosts = hosts_to_undo(fixes, run)
     folder.make()
     folder.clear()
@@ -39,7 +39,7 @@ def undo(
     found = []
     for host in hosts:
         answer = answers[host.host]
-        if answer.state in (PLANNED, UNREACHABLE, BEGUN, "refused"):  # it is as it was before
+        if answer.state in (PLANNED, UNREACHABLE, BEGUN, "refused"):  # unchanged
             found.append(host._replace(detail=answer.detail))
         else:
             state = UNDONE if answer.state in ("unchanged", "failed") else answer.state
@@ -49,14 +49,14 @@ def undo(
 
 
 def interrupted_runs(fixes: Fixes, store: Path) -> list[FixRun]:
-    """Return the runs whose controller has ended in the middle, the oldest first; not one that is under way."""
+    """Return the runs whose controller ended prematurely, the oldest first; not one in progress."""
     return [run for run in reversed(fixes.runs()) if run.ended is None and not RunFolder(store, run.name).in_use]
 
 
 def reconcile_run(fixes: Fixes, run: FixRun, store: Path, way: Way) -> Sequence[FixHost]:
-    """Find out what an interrupted run has left on its hosts, write it, and return its hosts.
+    """Find out what an interrupted run has left on its hosts, store it, and return its hosts.
 
-    The run is over then, unless a host that was begun gives no answer: that one is asked again the next time.
+    Then the run is over, unless a host that was begun does not answer: it is asked again the next time.
     """
     folder = RunFolder(store, run.name)
     before = {host.host: host for host in fixes.hosts(run)}

@@ -1,1 +1,1 @@
-"""What audits found, over time: a change log in SQLite. `schema.py` says what the tables mean."""
+"""What audits found, over time: a change log in SQLite. `schema.py` documents the tables."""

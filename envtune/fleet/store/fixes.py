@@ -1,7 +1,7 @@
-"""The runs of `envtune fleet fix` in a store: what was to be done where, and how each host ended.
+"""The runs of `envtune fleet fix` in a store: what was to be done on which hosts, and how each ended.
 
-Written before a host is begun and again when it has answered, so that a run whose controller was killed can be told
-from one that ended: it has no `ended`.
+Written before a host is begun and again when it has answered, so that a run whose controller was killed can be
+distinguished from one that ended: it has no `ended`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLUMNS = "id, name, started, ended, words, reach, stopped_en, stopped_zh"
 
 
 class FixRun(NamedTuple):
-    """A run: `words` is what was to be fixed, `reach` how the hosts are reached, `stopped` why it went no further."""
+    """A run: `words` is what was to be fixed, `reach` how the hosts are reached, `stopped` why it stopped."""
 
     id: int
     name: str
@@ -33,7 +33,7 @@ class FixRun(NamedTuple):
 
 
 class FixHost(NamedTuple):
-    """A host of a run: its stage from 0 on, its state, the name of its run there, and what went wrong."""
+    """A host of a run: its stage, from 0, its state, the name of its run there, and what went wrong."""
 
     host: str
     stage: int
@@ -49,7 +49,7 @@ class Fixes:
         self._store = store
 
     def begin(self, words: str, reach: Mapping[str, Any], hosts: Iterable[FixHost]) -> FixRun:
-        """Write a new run with its hosts, and return it."""
+        """Store a new run with its hosts, and return it."""
         started = time.time()
         stamp = time.strftime("fleet-%Y%m%d-%H%M%S", time.gmtime(started))
         with writing(self._store) as store:
@@ -63,13 +63,13 @@ class Fixes:
         return FixRun(number, name, started, None, words, reach, None)
 
     def update(self, run: FixRun, hosts: Iterable[FixHost]) -> None:
-        """Write how hosts are."""
+        """Store the state of hosts."""
         with writing(self._store) as store:
             rows = [(host.state, host.run, host.detail, run.id, host.host) for host in hosts]
             store.executemany("UPDATE fix_host SET state = ?, run = ?, detail = ? WHERE fix = ? AND host = ?", rows)
 
     def end(self, run: FixRun, stopped: Optional[Both] = None) -> None:
-        """Write that a run is over, and why it went no further."""
+        """Store that a run is over, and why it stopped."""
         english, chinese = stopped or (None, None)
         with writing(self._store) as store:
             row = (time.time(), english, chinese, run.id)

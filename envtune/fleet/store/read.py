@@ -1,4 +1,4 @@
-"""Read what a store knows: the hosts and their last collection, what their checks say now, and what changed when."""
+"""Read a store: the hosts and their last collection, the current outcomes of their checks, and what changed when."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envtune.fleet.record import Both
 from envtune.fleet.store.schema import NOT_FINE_NOW, STATES
 from envtune.records import NamedTuple
 
-# Of a span `s`: whether it says something about run :run, where the host was collected in that run.
+# Condition on a span `s`: it covers run :run, provided the host was collected in that run.
 IN_RUN = "s.first <= :run AND (s.last >= :run OR s.last IS NULL)"
 _OUTCOMES = "SELECT host, n.name, first, state, said FROM outcome s JOIN name n ON n.id = s.name WHERE last IS NULL"
 _VALUES = "SELECT host, n.name, first, value, own, reason FROM fact s JOIN name n ON n.id = s.name WHERE last IS NULL"
@@ -20,7 +20,7 @@ NOT_FINE = ("fail", "error", "unknown", "waived", "note")
 
 
 class Run(NamedTuple):
-    """An audit or an ingest; `ended` is None for one that was interrupted."""
+    """An audit or an ingest; `ended` is None if it was interrupted."""
 
     id: int
     started: float
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class HostRow(NamedTuple):
-    """A host: how its last attempt ended, when it was collected last and before that, and its verdict then."""
+    """A host: how its last attempt ended, its last collection and the one before, and its verdict then."""
 
     id: int
     name: str
@@ -45,12 +45,12 @@ class HostRow(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether what is known comes from the last attempt."""
+        """Whether the stored data comes from the last attempt."""
         return self.collection is Collection.OK
 
 
 class Outcome(NamedTuple):
-    """What a check says about a host, from run `first` on."""
+    """The outcome of a check on a host, from run `first` on."""
 
     host: int
     check: str
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A fact of a host, from run `first` on: the value, without what names the host, and why it is unknown."""
+    """A fact of a host, from run `first` on: the value, without what identifies the host, and why it is unknown."""
 
     host: int
     name: str
@@ -72,7 +72,7 @@ class Value(NamedTuple):
 
 
 class OutcomeRow(NamedTuple):
-    """An outcome of a check that hosts share, since the run `first` at the earliest; `said` is the number of a text."""
+    """A check's outcome shared by hosts, since run `first` at the earliest; `said` is the number of a text."""
 
     check: str
     outcome: str
@@ -83,7 +83,7 @@ class OutcomeRow(NamedTuple):
 
 
 class ValueRow(NamedTuple):
-    """A value of a fact that hosts share: the numbers of its text, of that without the host's name, of the reason."""
+    """A fact's value shared by hosts: the numbers of its text, of that without the host's name, of the reason."""
 
     name: str
     value: Optional[int]
@@ -93,7 +93,7 @@ class ValueRow(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What began in a run about a host that was collected before: a check's outcome or a fact, before and after."""
+    """A change, in a run, of a host that had been collected before: a check's outcome or a fact, before and after."""
 
     run: int
     host: str
@@ -104,7 +104,7 @@ class Change(NamedTuple):
 
 
 class Store:
-    """The questions that are asked of a store."""
+    """Read access to a store."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._store = connection
@@ -135,7 +135,7 @@ class Store:
         return frozenset(row[0] for row in self._store.execute("SELECT name FROM host"))
 
     def outcomes(self, host: int) -> Iterator[Outcome]:
-        """Yield what the checks said in the last collection of a host."""
+        """Yield the outcomes of the checks in the last collection of a host."""
         for row in self._store.execute(_OUTCOMES + " AND host = ?", (host,)):
             yield Outcome(row[0], row[1], row[2], *STATES[row[3]], self.text(row[4]))
 
@@ -146,7 +146,7 @@ class Store:
             yield Value(row[0], row[1], row[2], value and value[0], own and own[0], reason)
 
     def outcome_rows(self) -> Iterator[OutcomeRow]:
-        """Yield what checks that are not fine say now, with the hosts about which they say it."""
+        """Yield the current outcomes that are not fine, with their hosts."""
         names = self._names()
         sql = (
             "SELECT name, state, said, min(first), group_concat(host) FROM outcome"
@@ -156,7 +156,7 @@ class Store:
             yield OutcomeRow(names[name], *STATES[state], said, first, _numbers(hosts))
 
     def value_rows(self, is_wanted: Callable[[str], bool]) -> Iterator[ValueRow]:
-        """Yield the values that facts have now, with their hosts; of the facts that are wanted."""
+        """Yield the current values of the wanted facts, with their hosts."""
         names = {number: name for number, name in self._names().items() if is_wanted(name)}
         numbers = ",".join(map(str, names))
         sql = (
@@ -176,7 +176,7 @@ class Store:
         return self._kept_of("SELECT id, name FROM name", dict)
 
     def _kept_of(self, sql: str, by_number: Callable[[Any], dict[int, Any]]) -> dict[int, Any]:
-        """Return rows by their number; they are kept until the store changes."""
+        """Return rows by their number; they are cached until the store changes."""
         state = self._store.total_changes, *self._store.execute("PRAGMA data_version")
         if self._kept.get(sql, (None,))[0] != state:
             self._kept[sql] = state, by_number(self._store.execute(sql))
@@ -190,7 +190,7 @@ class Store:
         return row[0], row[1] or row[0]
 
     def matrix(self, codes: Mapping[str, str]) -> Iterator[tuple[int, tuple[str, ...], str]]:
-        """Yield for each host its checks and what they said in its last collection: a character for each, of `codes`.
+        """Yield each host's checks and their outcomes in its last collection: one character each, from `codes`.
 
         Hosts with the same checks have the same tuple.
         """
@@ -202,13 +202,13 @@ class Store:
         for host, numbers, found in self._store.execute(sql):
             if numbers not in checks:
                 checks[numbers] = tuple(names[int(number)] for number in numbers.split(","))
-            states = bytes.fromhex(found)  # of two digits each: there are more than a million, and this is fastest
+            states = bytes.fromhex(found)  # two digits each: there are more than a million, and this is fastest
             yield host, checks[numbers], states.translate(table).decode("ascii")
 
     def changes(self, first_run: int, host: Optional[int] = None) -> list[Change]:
-        """Return what began in this run or later about hosts that had been collected before, the latest first.
+        """Return the changes in this run or later on hosts that had been collected before, the latest first.
 
-        `host` is the only one that is asked about.
+        `host` restricts the result to one.
         """
         about, only = ("", ()) if host is None else (" AND host = ?", (host,))
         sql = f"SELECT host, min(run) FROM collected WHERE collection = 'ok'{about} GROUP BY host"
@@ -218,11 +218,11 @@ class Store:
         return self._changes(sql, (first_run, *only), text, lambda row: row[0] > began.get(row[1], row[0]))
 
     def last_changes(self) -> list[Change]:
-        """Return what began in the last collection of each host that had been collected before."""
+        """Return the changes in the last collection of each host that had been collected before."""
         sql = (
-            "{table} s CROSS JOIN host h ON h.id = s.host"  # in this order: the other one takes three times as long
+            "{table} s CROSS JOIN host h ON h.id = s.host"  # in this order: the reverse takes three times as long
             " WHERE s.first = h.seen AND h.attempt = h.seen AND h.before IS NOT NULL"
-            " AND s.first >= (SELECT min(seen) FROM host WHERE attempt = seen)"  # most spans need no look at the host
+            " AND s.first >= (SELECT min(seen) FROM host WHERE attempt = seen)"  # most spans need no lookup of the host
         )
         return self._changes(sql, (), self.texts().__getitem__)
 
@@ -233,7 +233,7 @@ class Store:
         text: Callable[[int], Optional[Both]],
         is_change: Optional[Callable[[Sequence[Any]], bool]] = None,
     ) -> list[Change]:
-        """Return the changes with which these spans began: `s`, of a host `h`."""
+        """Return the changes that began these spans: `s`, of a host `h`."""
         names = self._names()
         hosts = dict(self._store.execute("SELECT id, name FROM host"))
         outcomes: dict[Optional[int], Optional[str]] = {None: None, **{state: row[0] for state, row in STATES.items()}}
@@ -254,7 +254,7 @@ class Store:
                 Change(run, hosts[host], kind, names[name], meaning(old), meaning(new))
                 for run, host, name, old, new in filter(is_change, self._store.execute(sql, values))
             ]
-        return sorted(found, key=itemgetter(0), reverse=True)  # which leaves those of one run as they are
+        return sorted(found, key=itemgetter(0), reverse=True)  # stable within one run
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:
         """Yield (host, check, outcome) of a run; nothing about hosts that were not collected in it."""

@@ -1,11 +1,11 @@
-"""The tables of a store, and how one of an older version is brought up to date.
+"""The tables of a store, and how one of an older version is migrated.
 
-A row of `outcome` or `fact` is a span: what held for a host from the run `first` on. `last` is the last run that found
-it so; it is NULL while that is the host's last collection. A run in which the host was not collected has a row of
-`collected` that says so, and is no part of any span, whatever its number: `IN_RUN` in read.py.
+A row of `outcome` or `fact` is a span: what was true of a host from run `first` on. `last` is the last run that found
+it so; it is NULL while that is the host's last collection. A run in which the host was not collected has a row in
+`collected` that says so, and is not part of any span, whatever its number: `IN_RUN` in read.py.
 
-A store of thousands of hosts holds millions of spans, so they are short: what a check says is one number (`STATES`).
-Texts are kept once; `zh` is empty where it is the same as `en`, as it is for every value of a fact.
+A store of thousands of hosts contains millions of spans, so they are short: an outcome is one number (`STATES`).
+Texts are stored once; `zh` is empty if it equals `en`, as for every value of a fact.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from envtune.messages import Literal, Message
 
 VERSION = 3
 NAME = "fleet.db"
-BUSY = 60.0  # seconds that one audit waits for another one that writes
-# What a check says: outcome and severity are the two digits of one number. From 40 on it is not fine. A store outlives
-# a version: no word gets another number.
+BUSY = 60.0  # seconds that an audit waits for another one that is writing
+# The state of a check: outcome and severity are the two digits of one number. From 40 on it is not fine. A store
+# outlives a version: the number of a word never changes.
 OUTCOMES: Mapping[str, int] = {
     "pass": 10,
     "notapplicable": 20,
@@ -38,16 +38,16 @@ SEVERITIES: Mapping[str, int] = {"info": 0, "low": 1, "medium": 2, "high": 3, "c
 STATES: Mapping[int, tuple[str, str]] = {
     tens + ones: (outcome, severity) for outcome, tens in OUTCOMES.items() for severity, ones in SEVERITIES.items()
 }
-# What is not fine now. SQLite uses the index below for a question that contains exactly these words.
+# What is not fine now. SQLite uses the index below only for a query that contains exactly this expression.
 NOT_FINE_NOW = "last IS NULL AND state >= 40"
 
 
 def _number(column: str, numbers: Mapping[str, int]) -> str:
-    """Return SQL that makes of a column with one of these words its number."""
+    """Return SQL that converts a column with one of these words to its number."""
     return f"CASE {column} {' '.join(f'WHEN {word!r} THEN {number}' for word, number in numbers.items())} END"
 
 
-# version -> what brings a store of the version before up to it
+# version -> what migrates a store of the previous version to it
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
         "CREATE TABLE run (id INTEGER PRIMARY KEY, started REAL NOT NULL, ended REAL, source TEXT NOT NULL,"
@@ -68,11 +68,11 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         " words TEXT NOT NULL, reach TEXT NOT NULL, stopped_en TEXT, stopped_zh TEXT)",
         "CREATE TABLE fix_host (fix INTEGER NOT NULL, host TEXT NOT NULL, stage INTEGER NOT NULL, state TEXT NOT NULL,"
         " run TEXT NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (fix, host)) WITHOUT ROWID",
-        # `last` is always NULL here; without it the index does not cover the question, and every row is looked up.
+        # `last` is always NULL here; without it the index does not cover the query, and every row is looked up.
         "CREATE INDEX IF NOT EXISTS outcome_not_fine ON outcome (name, outcome, severity, said, last, host, first)"
         " WHERE last IS NULL AND outcome IN ('fail', 'error', 'unknown', 'waived', 'note')",
     ),
-    (  # outcome and severity as one number, texts without their double
+    (  # outcome and severity as one number, texts without duplicates
         "ALTER TABLE outcome RENAME TO older",
         "CREATE TABLE outcome (host INTEGER NOT NULL, name INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER,"
         " state INTEGER NOT NULL, said INTEGER, PRIMARY KEY (host, name, first)) WITHOUT ROWID",
@@ -87,16 +87,16 @@ MIGRATIONS: Sequence[Sequence[str]] = (
 
 
 def default_path(environ: os._Environ[str]) -> Path:
-    """Return where the store of this user lies."""
+    """Return the path of this user's store."""
     state = environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
     return folder / "envtune" / NAME
 
 
 def open_store(path: Path, create: bool = True) -> sqlite3.Connection:
-    """Return the store, brought up to date, for the caller to close.
+    """Return the store, migrated to this version, for the caller to close.
 
-    Raises UsageError where it cannot be used, or is missing.
+    Raises UsageError if it cannot be used, or is missing.
     """
     store = None
     if not create and not path.exists():
@@ -118,7 +118,7 @@ def open_store(path: Path, create: bool = True) -> sqlite3.Connection:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file, readable for its owner only: it says what is wrong with every host."""
+    """Create the file, readable for its owner only: it says what is wrong with every host."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
@@ -145,7 +145,7 @@ def _prepare(store: sqlite3.Connection, path: Path) -> None:
                 store.execute(statement)
         store.execute(f"PRAGMA user_version = {VERSION}")
     if 0 < found < VERSION:
-        with suppress(sqlite3.Error):  # the disk is full, or another audit writes: the file stays as large as it was
+        with suppress(sqlite3.Error):  # the disk is full, or another audit is writing: the file keeps its size
             store.execute("VACUUM")
 
 
@@ -154,7 +154,7 @@ def _version(store: sqlite3.Connection) -> int:
 
 
 class writing:
-    """A transaction: begun at once, so that no other audit writes in between; taken back where an error ends it."""
+    """A transaction: begun immediately, so that no other audit writes in between; rolled back on an error."""
 
     def __init__(self, store: sqlite3.Connection) -> None:
         self._store = store

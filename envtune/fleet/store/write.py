@@ -1,4 +1,4 @@
-"""Add what a run found to a store: new spans where something changed, and nothing where it did not."""
+"""Add the results of a run to a store: new spans if something changed, and nothing if it did not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTS = "INSERT INTO fact (host, name, first, value, own, reason) VALUES (?, ?,
 
 
 class Writer:
-    """One run that is being written; `begin` makes its row."""
+    """One run that is being written; `begin` inserts its row."""
 
     def __init__(
         self, store: sqlite3.Connection, source: str, policy: str = "", started: Optional[float] = None
@@ -33,13 +33,13 @@ class Writer:
             ).lastrowid
 
     def add(self, record: HostRecord) -> None:
-        """Take a host; it is written with others, at the latest by `finish`."""
+        """Add a host; it is written in a batch, at the latest by `finish`."""
         self._waiting.append(record)
         if len(self._waiting) >= BATCH:
             self._flush()
 
     def finish(self, ended: Optional[float] = None) -> None:
-        """Write what is left, and that the run is over; texts that nothing refers to any more are dropped."""
+        """Write what is left, and that the run is over; texts that are no longer referenced are deleted."""
         self._flush()
         with writing(self._store) as store:
             store.execute("UPDATE run SET ended = ? WHERE id = ?", (time.time() if ended is None else ended, self.run))
@@ -51,7 +51,7 @@ class Writer:
         records, self._waiting = self._waiting, []
         if not records:
             return
-        self._texts = {}  # of this transaction only: another audit may have dropped one since
+        self._texts = {}  # for this transaction only: another audit may have deleted one since
         with writing(self._store):
             rows = [(record, *self._host(record)) for record in records]
             collected = [
@@ -72,9 +72,9 @@ class Writer:
                     self._changes("fact", _FACTS, host, seen, self._fact_rows(record.facts))
 
     def _host(self, record: HostRecord) -> tuple[int, Optional[int]]:
-        """Return the number of the host and its last collection until now, and note this one.
+        """Return the number of the host and its previous collection, and note this one.
 
-        A later run may have collected it meanwhile: then that one stands.
+        If a later run has collected it meanwhile, that one is kept.
         """
         found = self._store.execute("SELECT id, seen FROM host WHERE name = ?", (record.host,)).fetchone()
         if found is None:
@@ -112,7 +112,7 @@ class Writer:
     def _changes(
         self, table: str, insert: str, host: int, seen: Optional[int], found: Mapping[int, tuple[Any, ...]]
     ) -> None:
-        """Write the spans of a host that begin and those that have ended; `seen` is its collection before."""
+        """Write the spans of a host that begin and those that end; `seen` is its previous collection."""
         if seen is None:
             self._store.executemany(insert, [(host, name, self.run, *row) for name, row in found.items()])
             return
@@ -123,7 +123,7 @@ class Writer:
                 f"SELECT name, first, {columns} FROM {table} WHERE host = ? AND last IS NULL", (host,)
             )
         }
-        # A span goes on with the same outcome and severity, or the same value or its absence.
+        # A span continues with the same outcome and severity, or the same value or its absence.
         ended = [name for name, row in known.items() if name not in found or row[2:-1] != found[name][:-1]]
         begun = [name for name in found if name not in known or name in set(ended)]
         # A second collection of the host by the same run replaces the first.
@@ -136,7 +136,7 @@ class Writer:
             [(seen, host, name, known[name][1]) for name in ended if name not in again],
         )
         self._store.executemany(insert, [(host, name, self.run, *found[name]) for name in begun])
-        last = columns.rpartition(" ")[2]  # what explains the rest, and makes no new span
+        last = columns.rpartition(" ")[2]  # an explanation, which does not start a new span
         goes_on = [name for name in known if name in found and name not in ended]
         texts = [
             (found[name][-1], host, name, known[name][1]) for name in goes_on if found[name][-1] != known[name][-1]

@@ -1,1 +1,1 @@
-"""One module for each kind of file that a profiler writes: its bytes to numbers, without a verdict."""
+"""One module for each kind of profiler file: from bytes to numbers, without a verdict."""

@@ -1,6 +1,6 @@
-"""The columns that the releases known here write into each kind of table; another one is named, not used.
+"""The columns that known releases write into each kind of table; other columns are reported, not used.
 
-Tables of kernels are not among them: their columns depend on the options of the recording (aic_metrics) and on the NPU.
+Tables of kernels are not included: their columns depend on the options of the recording (aic_metrics) and on the NPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sum what communication.json and cluster_communication.json say about collectives: waiting, transport, packets.
+"""Sum the data on collectives in communication.json and cluster_communication.json: waiting, transport, packets.
 
 The parsers of torch_npu (communication_parser) and msprof_analyze write objects with `Communication Time Info` and
 `Communication Bandwidth Info` at different depths; the objects are found wherever they are.
@@ -14,13 +14,13 @@ from envtune.records import NamedTuple
 _TIME, _BANDWIDTH, _TOTAL = "Communication Time Info", "Communication Bandwidth Info", "Total Op Info"
 # MB below which a packet does not fill the link: msprof_analyze/advisor/rules, packet.yaml
 SMALL: Mapping[str, float] = {"RDMA": 1.0, "SDMA": 16.0}
-# GB/s that is usual: msprof_analyze/docs, cluster_communication_matrix: HCCS and PCIE about 18, RDMA of 910A about 12
+# usual GB/s: msprof_analyze/docs, cluster_communication_matrix: HCCS and PCIE about 18, RDMA of 910A about 12
 USUAL: Mapping[str, float] = {"HCCS": 18.0, "PCIE": 18.0, "RDMA": 12.0}
 _DEPTH = 8
 
 
 class Transport(NamedTuple):
-    """What went over one kind of link."""
+    """The traffic over one kind of link."""
 
     name: str
     size: float  # MB
@@ -29,7 +29,7 @@ class Transport(NamedTuple):
 
     @property
     def bandwidth(self) -> Optional[float]:
-        """GB/s; None where nothing was sent."""
+        """GB/s; None if nothing was sent."""
         return self.size / self.time if self.time > 0 else None
 
 
@@ -45,7 +45,7 @@ class Collectives(NamedTuple):
 
 
 def read_collectives(data: Mapping[str, Any]) -> Optional[Collectives]:
-    """Return the sums; None where there is no collective."""
+    """Return the sums; None if there is no collective."""
     count, sums = 0, {"Elapse Time": 0.0, "Transit Time": 0.0, "Wait Time": 0.0, "Idle Time": 0.0}
     links: dict[str, list[float]] = {}
     for operation in _operations(data, _DEPTH):

@@ -1,4 +1,4 @@
-"""When operators are compiled: only what is compiled after the first step is compiled again and again."""
+"""When operators are compiled: only compilations after the first step are recurring."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Iterable, Optional
 
 from envtune.records import NamedTuple
 
-MOST = 1 << 20  # compilations and steps whose times are kept; their sums go on
+MOST = 1 << 20  # compilations and steps whose times are kept; the sums include all
 FIRST_NUMBER = "ProfilerStep#0"  # torch numbers the steps of a training from 0
 
 
 class Compiling(NamedTuple):
     """What operators are compiled in which steps; times in microseconds."""
 
-    calls: int  # in all steps, with the start-up
+    calls: int  # in all steps, including the start-up
     later_calls: int  # after the first step
     later: float
     steps: float  # the time of the steps after the first
-    has_first: bool  # False where one step that is not the first of the training is all that was recorded
+    has_first: bool  # False if only a single step was recorded and it is not the first of the training
 
 
 class Spans:
@@ -26,7 +26,7 @@ class Spans:
 
     def __init__(self) -> None:
         self.starts, self.durations = array("d"), array("d")
-        self.placed = True  # False where an event has no time or there are too many
+        self.placed = True  # False if an event has no time or there are too many
 
     def add(self, start: Optional[float], duration: float) -> None:
         """Add one event."""
@@ -38,10 +38,10 @@ class Spans:
 
 
 def compiling(steps: Spans, compiled: Spans, training_starts: bool = False) -> Optional[Compiling]:
-    """Return what is compiled after the first of these steps; None where the events do not tell.
+    """Return what is compiled after the first of these steps; None if the events do not tell.
 
-    Of one step only, what it compiles counts, unless it is the first of the training (`training_starts`). Source of the
-    rule: Ascend PyTorch porting guide, compilation bottleneck: aclopCompile after the first step.
+    With a single step, what it compiles counts, unless it is the first of the training (`training_starts`). Source of
+    the rule: Ascend PyTorch porting guide, compilation bottleneck: aclopCompile after the first step.
     """
     if not steps.starts or not steps.placed or not compiled.placed:
         return None

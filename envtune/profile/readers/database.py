@@ -1,7 +1,7 @@
 """Read the SQLite generation: analysis.db, cluster_analysis.db, ascend_pytorch_profiler_*.db and msprof_*.db.
 
 Tables and columns: mindstudio-profiler-tools, docs of cluster_analysis.db; torch_npu, `_db_parser` and its tests. A
-database is opened read-only by its descriptor and never waited for.
+database is opened read-only by its descriptor, without waiting for locks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from envtune.profile.readers.tables import header_of
 from envtune.records import NamedTuple
 
 MAGIC = b"SQLite format 3\0"
-SECONDS = 30.0  # for all questions to one database
+SECONDS = 30.0  # for all queries of one database
 _GROUPS = """
     SELECT type.value, core.value, COUNT(*), SUM(task.endNs - task.startNs) / 1000.0
     FROM COMPUTE_TASK_INFO AS info JOIN TASK AS task ON task.globalTaskId = info.globalTaskId
@@ -39,18 +39,18 @@ _STEP_TIMES = "SELECT startNs / 1000.0, (endNs - startNs) / 1000.0 FROM STEP_TIM
 
 
 class Database(NamedTuple):
-    """What a database says, as the tables of the text generation."""
+    """The content of a database, in the form of the text tables."""
 
     steps: tuple[tuple[Step, ...], ...]  # of each table of steps
     cluster: bool  # whether the steps are those of several ranks
     groups: tuple[KernelGroup, ...]
     apis: tuple[Api, ...]
-    compiling: Optional[Compiling]  # in which steps; None where the database does not tell
+    compiling: Optional[Compiling]  # in which steps; None if the database does not tell
     known: bool  # whether it has any of the tables
 
 
 def read_database(descriptor: int, rank: str) -> Database:
-    """Return what the database says; raises sqlite3.Error."""
+    """Return the content of the database; raises sqlite3.Error."""
     place = f"file:/proc/self/fd/{descriptor}?mode=ro&immutable=1"
     with closing(sqlite3.connect(place, uri=True, timeout=0)) as connection:
         deadline = time.monotonic() + SECONDS

@@ -1,7 +1,7 @@
 """Find the operation that limits a MindSpore data pipeline, from the queues between its operations.
 
-Seed: an operation between a full queue and an empty one is too slow, and gets more workers (004:654-660). Fill levels
-from which a queue is full or empty are those of MindInsight's analyser (minddata_analyser.py, 0.8 and 0.2).
+Seed: an operation between a full queue and an empty one is too slow, and needs more workers (004:654-660). The fill
+levels for full and empty are those of MindInsight's analyser (minddata_analyser.py, 0.8 and 0.2).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from envtune.profile.readers.tables import Header, cell, number
 from envtune.records import NamedTuple
 
 FULL, EMPTY = 0.8, 0.2
-BUSY = 0.20  # of idle CPU time, up to which the CPUs are busy: MindInsight's minddata_cpu_utilization_analyser.py
+BUSY = 0.20  # idle CPU time below which the CPUs are busy: MindInsight's minddata_cpu_utilization_analyser.py
 _ID = re.compile(r"\d+")
 
 
 class Operation(NamedTuple):
-    """An operation of the pipeline; `fill` is the mean fill level of the queue behind it, None where unknown."""
+    """An operation of the pipeline; `fill` is the mean fill level of its output queue, None if unknown."""
 
     number: str
     name: str
@@ -29,12 +29,12 @@ class Operation(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """What the queues say: the operation that is too slow, whether all queues are full, else neither."""
+    """What the queues show: the operation that is too slow, whether all queues are full, or neither."""
 
     operations: tuple[Operation, ...]
     bottleneck: Optional[Operation]
     keeps_up: bool
-    starved: bool  # the last queue whose fill level is known is empty
+    starved: bool  # the last queue with a known fill level is empty
     last: str  # the operation that feeds the device
 
 
@@ -91,7 +91,7 @@ def _fill(metrics: Any) -> Optional[float]:
 
 
 def pipeline_of(operations: Sequence[Operation]) -> Pipeline:
-    """Return what the queues of these operations say; the one that no other reads from is the last."""
+    """Return what the queues of these operations show; the operation that no other reads from is the last."""
     by_number = {one.number: one for one in operations}
     fed = {number for one in operations for number in one.inputs}
     order = [one for one in operations if one.number not in fed]
@@ -131,7 +131,7 @@ def read_idle(data: Mapping[str, Any]) -> Optional[float]:
 
 
 def load_json(text: str) -> Optional[Mapping[str, Any]]:
-    """Return the JSON object; None where it is cut off or something else."""
+    """Return the JSON object; None if it is truncated or something else."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

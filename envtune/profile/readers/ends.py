@@ -1,4 +1,4 @@
-"""Tables that end in the middle of a row: of a file that was cut off, only the whole rows count."""
+"""Tables that end in the middle of a row: of a truncated file, only the complete rows count."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from envtune.profile.readers.tables import rows_of
 from envtune.records import NamedTuple
 
 _BLOCK = 1 << 20
-_TAIL = 1 << 18  # bytes in which the last two rows end
+_TAIL = 1 << 18  # bytes that contain the ends of the last two rows
 
 
 class Cut(NamedTuple):
-    """Where the last whole row of a table ends."""
+    """The end of the last complete row of a table."""
 
     size: int  # bytes up to there
     lines: int
 
 
 def cut_row(stream: IO[bytes], columns: int) -> Optional[Cut]:
-    """Return where the whole rows end if the last row was cut off, None if it is whole.
+    """Return where the complete rows end if the last row was truncated, None if it is complete.
 
-    Profilers end every row with a line end, so a last row without one that has fewer cells than the row before it and
-    than the header was cut off. The place in the stream is kept.
+    Profilers end every row with a newline, so a last row without one that has fewer cells than the row before it and
+    than the header was truncated. The position in the stream is restored.
     """
     place = stream.tell()
     try:
@@ -41,7 +41,7 @@ def cut_row(stream: IO[bytes], columns: int) -> Optional[Cut]:
 
 
 def _whole(before: bytes, columns: int) -> int:
-    """Return how many cells a whole row has."""
+    """Return how many cells a complete row has."""
     row = before.rstrip().rpartition(b"\n")[2]
     return min(columns, _cells(row)) if row else columns
 
@@ -63,7 +63,7 @@ def _lines(stream: IO[bytes], end: int) -> int:
 
 
 class _Until(io.RawIOBase):
-    """A stream up to a place in it."""
+    """A stream that ends at a given position."""
 
     def __init__(self, stream: IO[bytes], end: int) -> None:
         super().__init__()
@@ -80,5 +80,5 @@ class _Until(io.RawIOBase):
 
 
 def until(stream: IO[bytes], end: int) -> IO[bytes]:
-    """Return the stream from its place up to `end`, at most `end` bytes from its beginning."""
+    """Return the stream from its position up to `end`, counted in bytes from its beginning."""
     return cast("IO[bytes]", io.BufferedReader(_Until(stream, end), _BLOCK))

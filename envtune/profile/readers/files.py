@@ -9,7 +9,7 @@ from typing import Iterator, Optional, Sequence
 from envtune.profile.readers.layouts import TEXT_FILES
 from envtune.records import NamedTuple
 
-DEPTH, MOST = 8, 20_000  # directories below each other; files
+DEPTH, MOST = 8, 20_000  # depth of directories; number of files
 _OUTPUT = ("ASCEND_PROFILER_OUTPUT", "mindstudio_profiler_output", "summary", "timeline", "profiler")
 _PROFILE = re.compile(r".*_ascend_(?:pt|ms)$")
 _RAW = re.compile(r"PROF_.*|FRAMEWORK|sqlite|log|logs|mindstudio_profiler_log|data|\..*")
@@ -25,12 +25,12 @@ _OF_RANK = re.compile(
 _EXPORTED = re.compile(r"(.+_)(\d{14})(\.\w+)")
 _STAGE_RANK = re.compile(r"ascend_cluster_analyse_.*_(\d{1,6})\.csv")
 _DIRECTORY_RANK = re.compile(r"(?:^|[_.-])(?:rank|device)[_-]?(\d{1,6})(?:[_.-]|$)")
-# MindSpore <= 2.2 writes the files of all ranks into one directory: the number in a name tells them apart.
+# MindSpore <= 2.2 writes the files of all ranks into one directory: the number in the name distinguishes them.
 _OF_OWN_DIRECTORY = re.compile(r"profiler_info|ascend_pytorch_profiler")
 
 
 class Place(NamedTuple):
-    """A file, the profile it belongs to, and the rank that names say."""
+    """A file, the profile it belongs to, and the rank given by names."""
 
     path: str
     unit: str
@@ -38,10 +38,10 @@ class Place(NamedTuple):
 
 
 class Files:
-    """The files below some paths: each one once, by whichever path, link or directory it is reached.
+    """The files below some paths: each one once, however it is reached (path, link or directory).
 
-    `repeated` counts for each path the files that an earlier path had; `older` holds files with the newer export of the
-    same table, which is read instead. Both are complete when the files are at an end.
+    `repeated` counts, for each path, the files already found by an earlier path; `older` maps files to the newer export
+    of the same table, which is read instead. Both are complete after the iteration.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ class Files:
         self.older: list[tuple[str, str]] = []
         self._paths = paths
         self._seen: set[str] = set()
-        self._units: dict[str, str] = {}  # by real directory: a profile has one name, also through a link
+        self._units: dict[str, str] = {}  # by real directory: a profile has one name, even through a link
 
     def __iter__(self) -> Iterator[Place]:
         """Yield the files to read; raises OSError for a path that does not exist."""
@@ -100,7 +100,7 @@ class Files:
 
 
 def _table(name: str) -> str:
-    """Return the name of an exported file without the time of the export; empty where it has none."""
+    """Return the name of an exported file without the time of the export; empty if it has none."""
     found = _EXPORTED.fullmatch(name)
     return found[1] + found[3] if found is not None else ""
 

@@ -1,7 +1,7 @@
 """Sum a table of kernels (kernel_details.csv, op_summary_*.csv) by type and core, in one pass over its bytes.
 
-Such a table has a row for each kernel of every step and may have gigabytes: only the cells that are needed are cut from
-a line, and the whole line is read as CSV where a cell is quoted, or for the kernels of which more is asked.
+Such a table has a row for each kernel of every step and may have gigabytes: only the needed cells are cut from a line,
+and the whole line is parsed as CSV only if a cell is quoted, or for kernels that need more cells.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import IO, Optional, Sequence
 from envtune.profile.readers.tables import LONGEST, Header, cell, header_of, number, rows_of
 from envtune.records import NamedTuple
 
-DETAILED = 20_000  # kernels of which the data types and ratios are read; the others count by type and core only
-LONG = 100.0  # microseconds from which the ratios of a kernel are read
-VERY_LONG = 1_000.0  # from which the scalar unit is named: short kernels spend their time in it by nature
+DETAILED = 20_000  # kernels whose data types and ratios are read; the others only count by type and core
+LONG = 100.0  # microseconds above which the ratios of a kernel are read
+VERY_LONG = 1_000.0  # above which the scalar unit is reported: short kernels always spend their time in it
 MOVE_BOUND = 0.9  # share of the kernel's time in which MTE2 loads from memory
 SCALAR_BOUND = 0.9  # share of the kernel's time in the scalar unit
 _CUBE = re.compile(r"Conv|MatMul|Matmul|BatchMatMul", re.ASCII)
@@ -27,9 +27,9 @@ _NONE = ("", "N/A", "NA")
 _NAME, _TYPE = ("name", "op name"), ("type", "op type")
 _CORE = ("accelerator core", "core type", "task type")
 _DURATION, _START = ("duration", "task duration"), ("start time", "task start time")
-_SCALAR = ("aic scalar ratio", "aiv scalar ratio", "scalar ratio")  # the last of NPUs without separate vector cores
+_SCALAR = ("aic scalar ratio", "aiv scalar ratio", "scalar ratio")  # the last for NPUs without separate vector cores
 CUT = 5  # digits
-AT_ONCE = 16  # kernels: more of them do not run at the same time on the streams of one NPU
+AT_ONCE = 16  # kernels: not more of them run at the same time on the streams of one NPU
 LIMIT = 1e15  # microseconds: no kernel takes 30 years
 
 
@@ -44,7 +44,7 @@ class KernelGroup(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """What a table of kernels says; times in microseconds."""
+    """The content of a table of kernels; times in microseconds."""
 
     groups: tuple[KernelGroup, ...]
     steps: frozenset[str]
@@ -53,13 +53,13 @@ class Kernels(NamedTuple):
     cube: float  # of matrix operators whose data types were read
     scalar: float  # of long kernels that spend their time in the scalar unit
     moving: float  # of long kernels that spend their time moving data from memory
-    dynamic: int  # kernels that were compiled for any shape
-    span: Optional[float]  # from the first kernel's start to the last one's end; None where rows are not in order
-    busy: float  # of the span, in which anything ran
-    computing: float  # of the span, in which a kernel computed
+    dynamic: int  # kernels compiled for dynamic shapes
+    span: Optional[float]  # from the first kernel's start to the last one's end; None if rows are not in order
+    busy: float  # part of the span in which anything ran
+    computing: float  # part of the span in which a kernel computed
     bad_rows: int
     has_types: bool
-    is_rounded: bool  # the starts have lost digits: by them far too many kernels run at the same time
+    is_rounded: bool  # the start times have lost digits: they show far too many kernels at the same time
     ratios: str  # pipe: scalar and vector ratios; memory: others only; "": none
 
     @property
@@ -88,7 +88,7 @@ class _Group:
 
     def __init__(self, kind: str, core: str, state: str) -> None:
         self.type, self.core, self.state = kind, core, state
-        self.core_cell: Optional[bytes] = None  # as the table writes it; None where the type is in no cell
+        self.core_cell: Optional[bytes] = None  # as in the table; None if the type is in no cell
         self.state_cell: Optional[bytes] = None
         self.by_name = kind in _NONE
         self.communicates = core in _COMMUNICATION_CORES or _COLLECTIVE.match(kind) is not None
@@ -121,12 +121,12 @@ class _Sums:
 
     @property
     def needed(self) -> int:
-        """The cells at the beginning of a line that are looked at."""
+        """The cells at the beginning of a line that are examined."""
         places = (self.name, self.type, self.core, self.step, self.duration, self.start, self.state)
         return 1 + max(place for place in places if place is not None)
 
     def begin_at(self, start: bytes) -> tuple[int, bytes]:
-        """Choose the first digits of all starts, which are left out, by the first of them; return how many and them."""
+        """Choose the first digits to cut off all starts, by the first of them; return how many and the digits."""
         digits = start.split(b".")[0].strip()
         quoted = int(digits.startswith(b'"'))
         digits = digits[quoted:]
@@ -136,11 +136,11 @@ class _Sums:
         return 0, b""
 
     def late(self, start: bytes) -> float:
-        """Return a start that is read as a whole."""
+        """Return a start parsed in full."""
         return float(start.strip(b'"')) - self.origin
 
     def group(self, key: tuple[bytes, ...], parts: Sequence[bytes]) -> _Group:
-        """Return the group of a kernel that is the first of its key, or whose type only its name tells."""
+        """Return the group of a kernel with a new key, or whose type is only in its name."""
         found = self.groups.get(key)
         if found is None:
             kind, core, state = map(_text, key)
@@ -167,16 +167,16 @@ def read_kernels(header: Sequence[str], stream: IO[bytes]) -> Kernels:
 
 
 def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the loop costs seconds of a large table)
-    """Add every row: this loop is what reading a large table costs, and nothing is called in it but for rare rows."""
-    recent: dict[bytes, _Group] = {}  # of each type the group that a kernel was last of
+    """Add every row: this loop dominates the cost of a large table, so it calls functions only for rare rows."""
+    recent: dict[bytes, _Group] = {}  # the last used group of each type
     needed, type_at, duration_at, start_at = sums.needed, sums.type, sums.duration, sums.start
     core_at, state_at = (type_at if at is None else at for at in (sums.core, sums.state))
-    step_at = 0 if sums.step is None else sums.step  # the first column of a table without steps hardly changes
+    step_at = 0 if sums.step is None else sums.step  # without steps: the first column, which rarely changes
     limit, long, last_step = LIMIT / sums.unit, LONG / sums.unit, b""
     last, end, compute_end, busy, computing = -math.inf, -math.inf, -math.inf, 0.0, 0.0
     end_cut: Optional[int] = None  # of a quoted start
-    cut, origin = 0, b""  # what all starts begin with is not parsed: microseconds since 1970 take long to
-    for line in iter(partial(stream.readline, LONGEST), b""):  # no line is longer: the rest counts as a bad row
+    cut, origin = 0, b""  # the common prefix of all starts is not parsed: microseconds since 1970 are slow to parse
+    for line in iter(partial(stream.readline, LONGEST), b""):  # lines are not longer: the rest counts as a bad row
         parts = line.split(b",", needed)
         try:
             duration, start = float(parts[duration_at]), float(parts[start_at][cut:end_cut])
@@ -200,7 +200,7 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
         if parts[step_at] != last_step:
             last_step = parts[step_at]
             sums.steps.add(last_step)
-        if start >= end:  # nothing ran before: the usual row, and in order
+        if start >= end:  # nothing was running: the usual row, in order
             busy += duration
             last, end = start, start + duration
             if not group.communicates:
@@ -208,7 +208,7 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
                 compute_end = end
             continue
         if start < last:
-            if parts[start_at][:cut] != origin:  # the digits that are left out have changed
+            if parts[start_at][:cut] != origin:  # the digits that are cut off have changed
                 start = sums.late(parts[start_at])
             sums.in_order = sums.in_order and start >= last
         last, finish = start, start + duration
@@ -222,7 +222,7 @@ def _read(sums: _Sums, stream: IO[bytes]) -> None:  # noqa: C901 (a call in the 
 
 
 def _times(sums: _Sums, parts: Sequence[bytes], line: bytes) -> tuple[float, float]:
-    """Return duration and start of a row that is not plain; -1 for a blank line, NaN for an incomplete one."""
+    """Return duration and start of an unusual row; -1 for a blank line, NaN for an incomplete one."""
     if not line.strip():
         return -1.0, 0.0
     try:
@@ -242,7 +242,7 @@ def _quoted(line: bytes) -> list[bytes]:
 
 
 def _type_of_name(name: bytes) -> str:
-    """Return the type of a kernel that Level0 leaves out: the last word of its name."""
+    """Return the type of a kernel, which Level0 omits: the last word of its name."""
     text = _text(name)
     if _COLLECTIVE.match(text):
         return text.split("__")[0].rstrip("_0123456789")
@@ -251,7 +251,7 @@ def _type_of_name(name: bytes) -> str:
 
 
 def _detail(sums: _Sums, group: _Group, line: bytes, duration: float) -> None:
-    """Add what only the cells at the end of a row say."""
+    """Add what is only in the cells at the end of a row."""
     sums.left -= 1
     duration *= sums.unit
     row = next(rows_of([line]), [])
@@ -293,7 +293,7 @@ def _result(sums: _Sums) -> Kernels:
         tuple(sorted(groups, key=lambda group: -group.total)),
         frozenset(map(_text, steps)),
         (int(sums.broadcasts[0]), sums.broadcasts[1]),
-        cube * sums.full_precision / sums.cube if sums.cube else 0.0,  # of those whose types were read, of all
+        cube * sums.full_precision / sums.cube if sums.cube else 0.0,  # extrapolated from those whose types were read
         cube,
         sums.scalar,
         sums.moving,

@@ -14,7 +14,7 @@ from envtune.records import NamedTuple
 
 
 class Layout(NamedTuple):
-    """A kind of table: the columns it must have, each as its alternatives."""
+    """A kind of table: its required columns, each with alternatives."""
 
     kind: str
     columns: tuple[tuple[str, ...], ...]
@@ -22,7 +22,7 @@ class Layout(NamedTuple):
 
 
 _STEP = (("step",), ("computing",), ("communication(not overlapped)", "communication not overlapped"), ("free",))
-# What is listed first is taken first: a table may have the columns of several.
+# The first match counts: a table may have the columns of several kinds.
 TABLES: Sequence[Layout] = (
     Layout("cluster_steps", (*_STEP, ("type",), ("index",)), "cluster_step_trace_time.csv"),
     Layout("steps", _STEP, "step_trace_time.csv"),
@@ -65,7 +65,7 @@ TABLES: Sequence[Layout] = (
         "minddata_pipeline_raw_*.csv",
     ),
 )
-# Tables that say nothing about where the time of a step goes; they are known, and passed over.
+# Tables that say nothing about where the time of a step goes; they are known, but ignored.
 _OTHER: Sequence[tuple[str, ...]] = (
     ("full op name", "execution time"),
     ("full kernel name", "execution time"),
@@ -115,7 +115,7 @@ _KEYS: Sequence[tuple[str, tuple[str, ...]]] = (
 
 
 def json_kind(data: Mapping[str, Any]) -> Optional[str]:
-    """Return the kind of a JSON object by its keys; None where they are unknown."""
+    """Return the kind of a JSON object by its keys; None if they are unknown."""
     for kind, keys in _KEYS:
         if all(key in data for key in keys):
             return kind
@@ -125,7 +125,7 @@ def json_kind(data: Mapping[str, Any]) -> Optional[str]:
 
 
 def _has(data: Any, key: str, depth: int = 6) -> bool:
-    """Return whether a key occurs where the first member of each object goes."""
+    """Return whether a key occurs when following the first member of each object."""
     while isinstance(data, Mapping) and data and depth:
         if key in data:
             return True

@@ -1,4 +1,4 @@
-"""Read tables that profilers have summed: op_statistic, api_statistic, aicore_intermediate and aicpu_intermediate."""
+"""Read tables of sums written by profilers: op_statistic, api_statistic, aicore_intermediate and aicpu_intermediate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMUNICATION = ("HCCL", "COMMUNICATION")
 
 
 class Api(NamedTuple):
-    """One interface of the host: how often it was called, and how long the calls and the longest one took (us)."""
+    """One host API: how often it was called, and how long all calls and the longest one took (us)."""
 
     name: str
     calls: int
@@ -46,7 +46,7 @@ def read_apis(header: Header, rows: Iterable[Sequence[str]]) -> Iterator[Api]:
 
 
 def read_aicpu(header: Header, rows: Iterable[Sequence[str]]) -> Iterator[KernelGroup]:
-    """Yield the rows of aicpu_intermediate_* (milliseconds) but those that only wait for the data queue."""
+    """Yield the rows of aicpu_intermediate_* (milliseconds) except those that only wait for the data queue."""
     for row in rows:
         kind, total = cell(row, header.find("kernel type")), number(cell(row, header.find("total time")))
         if kind and total is not None and kind not in ("InitData", "GetNext", "EndOfSequence", "InitDataSetQueue"):

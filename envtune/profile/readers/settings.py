@@ -1,4 +1,4 @@
-"""What profiler_info_*.json and profiler_metadata.json say: how was profiled, which rank it is, the job's variables."""
+"""Read profiler_info_*.json and profiler_metadata.json: how the profile was taken, its rank, the job's variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional
 
 from envtune.records import NamedTuple
 
-# Options of the profiler that make every step longer than without it (torch_npu profiler guide, "with_stack ...
+# Options of the profiler that slow down every step (torch_npu profiler guide, "with_stack ...
 # introduces additional overhead").
 _COSTLY = ("with_stack", "profile_memory", "record_shapes", "with_modules", "_l2_cache")
 
@@ -20,7 +20,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(data: Mapping[str, Any]) -> Settings:
-    """Return what profiler_info_*.json says."""
+    """Return the content of profiler_info_*.json."""
     config = _member(data, "config")
     common, more = _member(config, "common_config"), _member(config, "experimental_config")
     costly = tuple(name.lstrip("_") for name in _COSTLY if common.get(name) is True or more.get(name) is True)
@@ -34,15 +34,15 @@ def read_settings(data: Mapping[str, Any]) -> Settings:
 
 
 class Metadata(NamedTuple):
-    """What the job was: its rank, and the variables that the profiler wrote down."""
+    """The job: its rank, and the variables noted by the profiler."""
 
     rank: Optional[str]
     variables: Optional[Mapping[str, str]]  # an empty value is a variable that was not set
-    world: int = 0  # how many ranks the job has, by its arguments or its groups; 0 where neither tells
+    world: int = 0  # number of ranks of the job, from its arguments or its groups; 0 if neither tells
 
 
 def read_metadata(data: Mapping[str, Any]) -> Metadata:
-    """Return what profiler_metadata.json says."""
+    """Return the content of profiler_metadata.json."""
     rank = _member(data, "distributed_args").get("rank")
     variables = data.get("ENV_VARIABLES")
     known = {str(key): str(value) for key, value in variables.items()} if isinstance(variables, Mapping) else None
@@ -50,7 +50,7 @@ def read_metadata(data: Mapping[str, Any]) -> Metadata:
 
 
 def _world(data: Mapping[str, Any]) -> int:
-    """Return the number of ranks: `world_size`, else what the largest rank of the communication groups shows."""
+    """Return the number of ranks: `world_size`, else derived from the largest rank in the communication groups."""
     size = _member(data, "distributed_args").get("world_size")
     if isinstance(size, int) and size > 0:
         return size

@@ -1,8 +1,8 @@
 """Where the time of each step went, from the tables of steps that profilers write; times in microseconds.
 
 Two kinds of tables: those of torch_npu and MindSpore >= 2.4 sum a step's computing, communication and free time; those
-of graphs (MindSpore <= 2.2, msprof) divide an iteration into its gap before the first kernel, forward and backward,
-and what follows it (tail: gradients, parameters).
+of graphs (MindSpore <= 2.2, msprof) divide an iteration into its gap before the first kernel, forward and backward, and
+the rest (tail: gradients, parameters).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from envtune.records import NamedTuple
 
 UNKNOWN_STAGE = "?"  # the ranks of the stage are not named: no rank can be compared with another
 TICK = 0.01  # microseconds: the unit of step_trace_raw (mindspore/profiler/parser/step_trace_parser.py)
-START_UP = 1.5  # a first step longer than this many times the median of the others is start-up
+START_UP = 1.5  # a first step longer than this times the median of the others is start-up
 NOT_OVERLAPPED = ("communication(not overlapped)", "communication not overlapped")
 NO_RECEIVE = (
     "communication(not overlapped and exclude receive)",
@@ -24,19 +24,19 @@ NO_RECEIVE = (
 
 
 class Step(NamedTuple):
-    """One step of one rank. `gap` is the iteration's gap, which only tables of graphs know."""
+    """One step of one rank. `gap` is the iteration's gap, which only tables of graphs contain."""
 
     rank: str
     step: str
     computing: float
     communication: float  # not overlapped with computing, without `bubble`
     free: float
-    bubble: float = 0.0  # communication not overlapped in which another pipeline stage was waited for
+    bubble: float = 0.0  # non-overlapped communication spent waiting for another pipeline stage
     overlapped: float = 0.0
     preparing: Optional[float] = None  # of `free`, before the first kernel of the step
     tail: float = 0.0
     gap: Optional[float] = None
-    stage: str = ""  # ranks of the pipeline stage, where the table names them
+    stage: str = ""  # ranks of the pipeline stage, if the table names them
     collective: bool = False  # whether the table has columns of collectives
 
     @property
@@ -46,18 +46,18 @@ class Step(NamedTuple):
 
 
 class RankSteps(NamedTuple):
-    """The mean step of one rank, and how many steps it is of."""
+    """The mean step of one rank, and the number of steps averaged."""
 
     rank: str
     mean: Step
     number: int
     start_up: int  # steps at the beginning that were left out
     source: str
-    whole: float  # the time of all steps, with the start-up
+    whole: float  # the time of all steps, including the start-up
 
     @property
     def only_start_up(self) -> bool:
-        """Whether there is nothing but step 1 of a graph, which compiles and loads it."""
+        """Whether there is only step 1 of a graph, which compiles and loads it."""
         return self.mean.gap is not None and self.number == 1 and self.mean.step == "1"
 
     def share(self, *names: str) -> float:
@@ -67,7 +67,7 @@ class RankSteps(NamedTuple):
 
 
 def steps_of(kind: str, header: Header, rows: Iterable[Sequence[str]], rank: str) -> Iterator[Step]:
-    """Yield the steps of a table of this kind; rows that were cut off or hold no number are left out."""
+    """Yield the steps of a table of this kind; rows that are truncated or contain no number are left out."""
     read = {
         "steps": _sums,
         "cluster_steps": _sums,
@@ -123,7 +123,7 @@ def _sums(header: Header, row: Sequence[str], rank: str, position: int) -> Optio
 
 
 def _graph(header: Header, row: Sequence[str], rank: str, position: int) -> Optional[Step]:
-    """Return a step of step_trace_raw; the row of means at the end (its number is `-` or 0) is none."""
+    """Return a step of step_trace_raw; the row of means at the end (its number is `-` or 0) is not a step."""
     name = cell(row, header.find("step num")) or ""
     if name in ("-", "0", ""):
         return None
@@ -199,7 +199,7 @@ def _mean_of_known(values: Iterable[Optional[float]]) -> Optional[float]:
 
 
 def _starts_up(steps: Sequence[Step]) -> bool:
-    """Return whether the first step is start-up: step 1 of a graph always is, another one where it is far longer."""
+    """Return whether the first step is start-up: step 1 of a graph always is, others if it is far longer."""
     first, others = steps[0], steps[1:]
     if first.gap is not None:
         return first.step == "1"

@@ -1,7 +1,7 @@
-"""Read tables that profilers wrote: CSV by the names of its header, whatever its encoding, line ends and length.
+"""Read tables written by profilers: CSV by column names, with any encoding, line endings and length.
 
-A column is known by its name without the unit: `Duration(us)` and `Task Duration` of other releases are found by the
-aliases of who reads them. Memory stays bounded: a file is read line by line, and a line is at most LONGEST bytes.
+A column is identified by its name without the unit: `Duration(us)` and `Task Duration` of other releases are found by
+the readers' aliases. Memory stays bounded: a file is read line by line, and a line is at most LONGEST bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import IO, Iterable, Iterator, Mapping, Optional, Sequence, cast
 
 from envtune.records import NamedTuple
 
-LONGEST = 1 << 20  # bytes of a line; longer ones are of no table that is read here
+LONGEST = 1 << 20  # bytes of a line; no table read here has longer ones
 _UNIT = re.compile(r"\s*\((ns|us|\u03bcs|\u00b5s|ms|s)\)$")
 MICROSECONDS: Mapping[str, float] = {"ns": 1e-3, "us": 1.0, "\u03bcs": 1.0, "\u00b5s": 1.0, "ms": 1e3, "s": 1e6}
 _ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -32,12 +32,12 @@ class Header(NamedTuple):
         return next((self.places[name] for name in aliases if name in self.places), None)
 
     def unit(self, *aliases: str, default: str = "us") -> float:
-        """Return what a number of the column is in microseconds, by the unit in its name."""
+        """Return the factor that converts the column to microseconds, from the unit in its name."""
         return next((self.units[name] for name in aliases if name in self.units), MICROSECONDS[default])
 
 
 def header_of(cells: Sequence[str]) -> Header:
-    """Return the header of these cells; of columns with the same name the first counts."""
+    """Return the header from these cells; of columns with the same name the first counts."""
     places: dict[str, int] = {}
     units: dict[str, float] = {}
     for place, cell in enumerate(cells):
@@ -56,7 +56,7 @@ def plain_name(cell: str) -> tuple[str, str]:
 
 
 def as_text(stream: IO[bytes]) -> IO[bytes]:
-    """Return the stream after its byte order mark, as UTF-8: what is UTF-16 is converted while it is read."""
+    """Return the stream after its byte order mark, as UTF-8: UTF-16 is converted while reading."""
     start = stream.read(3)
     stream.seek(0)
     for mark, encoding in _ENCODINGS:
@@ -75,12 +75,12 @@ class _Recoded:
         self._text = text
 
     def readline(self, size: int) -> bytes:
-        """Return the next line, or of a longer one about `size` bytes."""
+        """Return the next line, or about `size` bytes of a longer one."""
         return self._text.readline(size).encode("utf-8", "replace")
 
 
 def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file that are not empty; those longer than LONGEST are passed over."""
+    """Yield the lines of a file that are not empty; those longer than LONGEST are skipped."""
     skipping = False
     while True:
         line = stream.readline(LONGEST)
@@ -93,7 +93,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def rows_of(lines: Iterable[bytes]) -> Iterator[list[str]]:
-    """Yield the rows of CSV lines; what is no CSV (a NUL byte, an open quotation mark at the end) ends them."""
+    """Yield the rows of CSV lines; invalid CSV (a NUL byte, an unclosed quote at the end) ends them."""
     text = (line.decode("utf-8", "replace").replace("\0", "") for line in lines)
     rows = csv.reader(text)
     while True:
@@ -106,7 +106,7 @@ def rows_of(lines: Iterable[bytes]) -> Iterator[list[str]]:
 
 
 def number(cell: Optional[str]) -> Optional[float]:
-    """Return the number in a cell; None for N/A, blanks and what was cut off."""
+    """Return the number in a cell; None for N/A, blanks and truncated ones."""
     if cell is None:
         return None
     try:
@@ -117,5 +117,5 @@ def number(cell: Optional[str]) -> Optional[float]:
 
 
 def cell(row: Sequence[str], place: Optional[int]) -> Optional[str]:
-    """Return a cell of a row; None where the column or the end of the row is missing."""
+    """Return a cell of a row; None if the column or the end of the row is missing."""
     return None if place is None or place >= len(row) else row[place].strip()

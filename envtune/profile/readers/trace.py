@@ -1,4 +1,4 @@
-"""Sum the events of a Chrome trace (trace_view.json, timelines of msprof and of torch) without holding it in memory."""
+"""Sum the events of a Chrome trace (trace_view.json, timelines of msprof and of torch) without loading it whole."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
 
 
 class Trace(NamedTuple):
-    """What a trace says; times in microseconds, summed over its steps."""
+    """The content of a trace; times in microseconds, summed over its steps."""
 
     events: int
     steps: float
     step_count: int
-    loader: float  # in which the training waited for its data loader
+    loader: float  # time in which the training waited for its data loader
     loaders: int
     multiprocess: bool  # the loader has worker processes
     optimizer: float
     optimizer_name: str
     compile: float
     compiles: int
-    compiling: Optional[Compiling]  # in which steps; None where the trace does not tell
+    compiling: Optional[Compiling]  # in which steps; None if the trace does not tell
     tail: float  # of iterations of graphs: after backward
     body: float
-    device: bool  # whether events of an NPU or GPU are in it
-    complete: bool  # False where the file ends in the middle
+    device: bool  # whether it contains events of an NPU or GPU
+    complete: bool  # False if the file is truncated
 
 
 class _Sums:
@@ -133,7 +133,7 @@ def _iteration(args: Any, time: float) -> tuple[float, float]:
 
 
 def events_of(stream: IO[bytes]) -> Iterator[Union[Mapping[str, Any], Any]]:
-    """Yield the events of a trace one by one; False at the end where the file ends in the middle of one."""
+    """Yield the events of a trace one by one; False at the end if the file is truncated."""
     decoder, text = json.JSONDecoder(), _Text(stream)
     if not text.skip_to_events():
         yield False
@@ -154,7 +154,7 @@ def events_of(stream: IO[bytes]) -> Iterator[Union[Mapping[str, Any], Any]]:
 
 
 class _Text:
-    """The text of a stream, of which only what is being decoded is kept."""
+    """The text of a stream, keeping only what is being decoded."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._decode = stream, codecs.getincrementaldecoder("utf-8-sig")("replace").decode
@@ -170,7 +170,7 @@ class _Text:
         return True
 
     def skip_to_events(self) -> bool:
-        """Go behind the bracket that the events begin with; False where there is none."""
+        """Skip the bracket that begins the events; False if there is none."""
         while not self._buffer.strip() and self._more():
             pass
         start = _START.match(self._buffer)

@@ -1,4 +1,4 @@
-"""The gcc on this host, by the directories it is installed in: no compiler is started."""
+"""The gcc installations of this host, found by their directories: no compiler is started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST = (7, 3)
 
 
 class Compiler(NamedTuple):
-    """A gcc: its prefix, its version as far as the name of its directory tells, and that directory."""
+    """A gcc: its prefix, its version as far as its directory name tells, and that directory."""
 
     prefix: str
     version: tuple[int, ...]
@@ -46,7 +46,7 @@ def gcc(context: Context) -> Iterable[Reading]:
 
 
 def compilers(context: Context) -> tuple[Compiler, ...]:
-    """Return every gcc of the system and of the usual prefixes that has a compiler proper."""
+    """Return every gcc of the system and in the usual prefixes that has a compiler proper (cc1)."""
     found = []
     for pattern in GCC_VERSIONS:
         for path in context.host.glob(pattern):
@@ -65,7 +65,7 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
     A distribution installs a gcc below /usr or, as a software collection, below root/usr of its own directory. Source:
     porting guide 003:2850.
     """
-    _is_there(context, LOCAL)  # which raises where it may not be looked into
+    _is_there(context, LOCAL)  # raises if it cannot be examined
     built = [one for one in compilers(context) if one.prefix != "/usr" and not one.prefix.endswith("/root/usr")]
     if not built:
         raise NotApplicable(Message("no gcc was built in addition to the system's"), ", ".join(GCC_VERSIONS))
@@ -80,7 +80,7 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
 def prerequisites(context: Context) -> Iterable[Reading]:
     """Libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
 
-    Looked at are gcc-7.3.0 in the working directory, in the home and in /usr/local/src. Source: 003:2814-2842.
+    Examines gcc-7.3.0 in the working directory, in the home directory and in /usr/local/src. Source: 003:2814-2842.
     """
     homes = (context.host.environ.get("HOME", ""), context.host.cwd)
     folders = dict.fromkeys((*SOURCE_FOLDERS, *(f"{home}/gcc-7.3.0" for home in homes if home.startswith("/"))))
@@ -115,5 +115,5 @@ def _tree(context: Context, folder: str) -> Reading:
 
 
 def _has(context: Context, folder: str, library: str, archive: str) -> bool:
-    """Return whether the archive is there, or what contrib/download_prerequisites makes of it."""
+    """Return whether the archive exists, or the directory contrib/download_prerequisites unpacks it to."""
     return _is_there(context, f"{folder}/{archive}") or _is_there(context, f"{folder}/{library}")

@@ -1,9 +1,9 @@
-"""The compatibility matrix (envtune/data/compat.csv), and what it says of torch, torch_npu, CANN, Python and driver.
+"""The compatibility matrix (envtune/data/compat.csv), and what it says about torch, torch_npu, CANN, Python and driver.
 
 Every row has a source and keeps its tier: `matched` is a released combination, `compatible` a looser statement of the
-vendor, `downstream` a combination that a project above ships. A list of pairings is no list of refusals: a pair that
-is not in it is unknown. Only what the vendor refuses in so many words (`cann_hdk_refused`) or a package's own metadata
-excludes is refused.
+vendor, `downstream` a combination shipped by a project that builds on it. A list of pairings is not a list of refusals:
+a pair that is not in it is unknown. Only what the vendor explicitly refuses (`cann_hdk_refused`) or a package's own
+metadata excludes is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MatrixRow(NamedTuple):
 
 @cache
 def matrix() -> tuple[MatrixRow, ...]:
-    """Return every row of the shipped file; ValueError when it is damaged."""
+    """Return every row of the shipped file; raises ValueError if it is damaged."""
     import pkgutil
 
     data = pkgutil.get_data("envtune", "data/compat.csv")
@@ -58,7 +58,7 @@ def matrix() -> tuple[MatrixRow, ...]:
 
 
 def parse_matrix(text: str) -> tuple[MatrixRow, ...]:
-    """Return the rows of a matrix; ValueError when a column or a source is missing."""
+    """Return the rows of a matrix; raises ValueError if a column or a source is missing."""
     import csv
 
     columns = MatrixRow._fields
@@ -82,7 +82,7 @@ def published() -> str:
 
 
 def newer_than_table(name: str, version: str, known: Iterable[str]) -> Optional[Text]:
-    """Return the words for a version that is newer than every one the table knows; None when it is not."""
+    """Return the text for a version that is newer than all in the table; None if it is not."""
     own, keys = version_key(version), [(key, text) for text in known for key in [version_key(text)] if key]
     if own is None or not keys or own <= max(keys)[0]:
         return None
@@ -93,26 +93,26 @@ def newer_than_table(name: str, version: str, known: Iterable[str]) -> Optional[
 
 
 def newer_cann(cann: str) -> Optional[Text]:
-    """Return the words for a CANN newer than the table; None when it is not, as 20.2, which was before 3.3 and 5.0."""
+    """Return the text for a CANN newer than the table; None if it is not, such as 20.2, which preceded 3.3 and 5.0."""
     if re.match(r"(19|2[0-2])\.", canonical(cann)):
         return None
     return newer_than_table("CANN", cann, (row.cann for row in matrix() if row.cann))
 
 
 def newer_driver(driver: str) -> Optional[Text]:
-    """Return the words for a driver newer than the table; None when it is not."""
+    """Return the text for a driver newer than the table; None if it is not."""
     return newer_than_table("driver", driver, (row.package_version for row in matrix() if row.package == "hdk"))
 
 
 def newer_torch_npu(torch_npu: str) -> Optional[Text]:
-    """Return the words for a torch_npu newer than the releases of its line (2.7, 2.8) in the table."""
+    """Return the text for a torch_npu newer than the releases of its line (2.7, 2.8) in the table."""
     releases = [row.package_version for row in rows_of("matched")]
     line = canonical(torch_npu).split(".")[:2]
     return newer_than_table("torch_npu", torch_npu, [r for r in releases if r.split(".")[:2] == line] or releases)
 
 
 def cann_of_internal(number: str) -> Optional[str]:
-    """Return the CANN version of an internal number (`8.2.0.0.201`) or innerversion; None for one never seen."""
+    """Return the CANN version of an internal number (`8.2.0.0.201`) or innerversion; None for an unknown one."""
     for row in matrix():
         if row.relation in ("cann_internal", "cann_inner") and same_version(row.package_version, number):
             return row.cann
@@ -120,7 +120,7 @@ def cann_of_internal(number: str) -> Optional[str]:
 
 
 class MatrixVerdict(NamedTuple):
-    """What is known of one pair: matched, compatible, refused, or unknown; and the rows it rests on."""
+    """What is known about one pair: matched, compatible, refused, or unknown; and the rows it is based on."""
 
     tier: str
     rows: tuple[MatrixRow, ...] = ()
@@ -141,18 +141,18 @@ def torch_npu_rows(torch_npu: str) -> tuple[MatrixRow, ...]:
 
 
 def downstream_rows(torch_npu: str) -> tuple[MatrixRow, ...]:
-    """Return the combinations of projects above that pin this torch_npu version."""
+    """Return the combinations of downstream projects that pin this torch_npu version."""
     pins = ((row, re.match(r"torch_npu=(\S+)", row.note)) for row in rows_of("downstream"))
     return tuple(row for row, pin in pins if pin and same_version(pin[1], torch_npu))
 
 
 def adapter_version(branch: str) -> str:
-    """Return the adapter release in a branch name: 7.1.0 of `v2.5.1-7.1.0`; empty when the name has none."""
+    """Return the adapter release in a branch name: 7.1.0 of `v2.5.1-7.1.0`; empty if the name has none."""
     return branch.partition("-")[2]
 
 
 def judge_cann(torch_npu: str, cann: str) -> MatrixVerdict:
-    """Judge torch_npu with CANN; unknown when the pair is not among those published, whatever else is."""
+    """Judge torch_npu with CANN; unknown if the pair is not among those published."""
     released = torch_npu_rows(torch_npu)
     downstream = downstream_rows(torch_npu)
     matched = tuple(row for row in released if same_release(cann, row.cann))
@@ -189,9 +189,9 @@ def _expected_cann(torch_npu: str, cann: str, released: Iterable[MatrixRow]) -> 
 def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict:
     """Judge torch_npu with torch, by the Requires-Dist of the torch_npu wheel first.
 
-    Every wheel is built for one torch, that of its own X.Y.Z, and says so (setup.py of Ascend/pytorch); where the line
-    was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count. A
-    pre-release or a build from source (2.1.0a0) is some commit before the release: unknown.
+    Every wheel is built for one torch, the one with its own X.Y.Z, and declares it (setup.py of Ascend/pytorch); if the
+    line was not recorded, the matrix confirms it or nothing is known. A build suffix of torch (`+cpu`) does not count.
+    A pre-release or a build from source (2.1.0a0) is some commit before the release: unknown.
     """
     rows = torch_npu_rows(torch_npu) or downstream_rows(torch_npu)
     wanted = required_release(requires) or ""
@@ -211,13 +211,13 @@ def judge_torch(torch_npu: str, torch: str, requires: str = "") -> MatrixVerdict
 
 
 def required_release(requires: str) -> Optional[str]:
-    """Return 2.8.0 of `torch==2.8.0` or `torch (==2.8.0)`; None for another form, which decides nothing here."""
+    """Return 2.8.0 of `torch==2.8.0` or `torch (==2.8.0)`; None for other forms, which decide nothing here."""
     found = re.fullmatch(r"torch\s*\(?\s*===?\s*([\w.+!-]+?(?:\.\*)?)\s*\)?", requires.partition(";")[0].strip(), re.I)
     return re.sub(r"\.\*$", ".X", found[1]) if found else None
 
 
 def judge_python(torch_npu: str, torch: str, python: str) -> MatrixVerdict:
-    """Judge the target's Python with torch_npu, or with torch where torch_npu is not in the matrix."""
+    """Judge the target's Python with torch_npu, or with torch if torch_npu is not in the matrix."""
     rows = torch_npu_rows(torch_npu) or tuple(r for r in rows_of("torch_python") if same_version(r.torch, torch))
     stated = tuple(row for row in rows if row.python)
     if any(python_listed(python, row.python) for row in stated):
@@ -229,7 +229,7 @@ def judge_python(torch_npu: str, torch: str, python: str) -> MatrixVerdict:
 def python_listed(python: str, listed: str) -> bool:
     """Return whether X.Y (or X.Y.Z) is in a list like `3.7(>=3.7.5) 3.8(3.8.0-3.8.11) 3.9`.
 
-    The limits in brackets count where Z is known.
+    The limits in brackets apply if Z is known.
     """
     parts = python.split(".")
     for name, limits in re.findall(r"(\d+\.\d+)(?:\(([^)]*)\))?", listed):
@@ -249,7 +249,7 @@ def _within(parts: list[str], limits: str) -> bool:
 
 
 def released_as(torch: str) -> Optional[str]:
-    """Return the adapter version inside a torch that carries the NPU itself: 1.5.0.post2 of `1.5.0+ascend.post2`."""
+    """Return the adapter version of a torch with built-in NPU support: 1.5.0.post2 of `1.5.0+ascend.post2`."""
     version = re.match(r"([\d.]+)\+ascend(?:\.(post\d+|rc\d+))?", torch)
     if version is None:
         return None
@@ -266,7 +266,7 @@ TIERS: Mapping[str, Text] = {
 def pair_reading(subject: str, pair: Text, verdict: MatrixVerdict) -> Reading:
     """Return a verdict as a reading whose value is the tier, with the month of the data.
 
-    A pair that is not among the published ones has no value but a reason.
+    A pair that is not published has a reason instead of a value.
     """
     month, evidence = published(), verdict.evidence
     if verdict.stated:

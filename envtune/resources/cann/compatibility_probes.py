@@ -52,7 +52,7 @@ def torch(context: Context) -> Iterable[Reading]:
 
 def _stack(context: Context, adapter: str, torch_version: str) -> Iterable[Reading]:
     cann = active_install(context)
-    built_in = context.facts.value("torch_npu") == "none"  # this torch carries the NPU itself: no second package
+    built_in = context.facts.value("torch_npu") == "none"  # this torch has built-in NPU support: no second package
     name = f"torch {torch_version}" if built_in else f"torch_npu {adapter}"
     python = context.target.interpreter().version
     if cann.version is None:
@@ -68,7 +68,7 @@ def _stack(context: Context, adapter: str, torch_version: str) -> Iterable[Readi
 
 
 def _required_torch(context: Context) -> str:
-    """Return the Requires-Dist line about torch in torch_npu's metadata; empty where it has none."""
+    """Return the Requires-Dist line about torch in torch_npu's metadata; empty if it has none."""
     try:
         lines = requirements(context, "torch_npu")
     except (HostError, Undetermined):
@@ -80,11 +80,11 @@ def _required_torch(context: Context) -> str:
 def driver(context: Context) -> Iterable[Reading]:
     """Driver and active CANN: whether the running driver supports it.
 
-    Three voices. The driver's compatible_version list names the CANN's product number (V100R001Cxx), or it refuses it;
-    the vendor's tables accept the pair, refuse it (the N of the grid CANN x HDK), or do not list it. What accepts wins
-    over the driver's list, which is known to be too narrow (driver 25.0.rc1.1 lists C17-C21, the release notes pair it
-    with CANN 8.2.RC1, which is C22); the grid's N wins over everything, because it is newer than the driver. A pair
-    that is not listed is not refused.
+    There are three sources. The driver's compatible_version list contains the CANN's product number (V100R001Cxx) or
+    not, which is a refusal; the vendor's tables accept the pair, refuse it (an N in the grid CANN x HDK), or do not
+    list it. Acceptance overrides the driver's list, which is known to be too narrow (driver 25.0.rc1.1 lists C17-C21,
+    the release notes pair it with CANN 8.2.RC1, which is C22); an N in the grid overrides everything, because the grid
+    is newer than the driver. A pair that is not listed is not refused.
     """
     files, running, cann = context.cached(read_package, "driver"), running_package(context), active_install(context)
     readings = [judge_driver(running, cann)]
@@ -103,7 +103,7 @@ _ACCEPTS = {
 
 
 def judge_driver(package: DriverPackage, cann: Install) -> Reading:
-    """Return the verdict over a driver and a CANN: match, mismatch, or unknown."""
+    """Return the verdict on a driver and a CANN: match, mismatch, or unknown."""
     number, by_list = _by_list(package, cann)
     matrix_voice, rows = _by_matrix(package, cann.version)
     newer = (newer_cann(cann.version) if cann.version else None) or newer_driver(package.version or package.bundle)
@@ -121,7 +121,7 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     evidence = Evidence(enumerated((package.path, cann.evidence.source)), text)
     if matrix_voice is not False and (by_list or matrix_voice is True):
         return Reading("driver", "match", evidence, shown, expected)
-    too_narrow = cann.version is not None and newer_cann(cann.version) is not None  # older than what it would refuse
+    too_narrow = cann.version is not None and newer_cann(cann.version) is not None  # the list predates that CANN
     too_narrow = too_narrow or _serves_product(package, number)
     if matrix_voice is False or (by_list is False and not too_narrow):
         return Reading("driver", "mismatch", evidence, shown, expected)
@@ -130,7 +130,7 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
 
 
 def _voices(by_list: Optional[bool], by_matrix: Voice) -> Text:
-    """Return what the driver's list and the matrix say of a pair."""
+    """Return what the driver's list and the matrix say about a pair."""
     if by_list is None and by_matrix is None:
         return Message("neither the driver's list nor the matrix of {month} mentions it", month=published())
     return Message(
@@ -165,7 +165,7 @@ def _by_list(package: DriverPackage, cann: Install) -> tuple[str, Optional[bool]
 
 
 def _known_prefix(cann: Optional[str]) -> str:
-    """Return the product number that the matrix gives for a CANN version; empty when it gives none."""
+    """Return the product number that the matrix gives for a CANN version; empty if it gives none."""
     for row in matrix():
         if cann and row.cann_inner_prefix and same_version(row.cann, cann):
             return row.cann_inner_prefix
@@ -182,7 +182,7 @@ def _serves_product(package: DriverPackage, number: str) -> bool:
 
 
 def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Voice, list[tuple[MatrixRow, str]]]:
-    """Return what the vendor's tables say of the pair, and their rows; None when they do not know the CANN."""
+    """Return what the vendor's tables say about the pair, and their rows; None if they do not contain the CANN."""
     rows = list(hdk_rows(cann, "cann_hdk", "matched")) if cann else []
     versions = [version for version in (package.bundle, package.version) if version]
 

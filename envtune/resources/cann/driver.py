@@ -22,11 +22,11 @@ DEVICES = ("/dev/davinci_manager", "/dev/davinci[0-9]*")
 
 
 class DriverPackage(NamedTuple):
-    """A driver or firmware package as its version.info describes it; empty where the file is silent."""
+    """A driver or firmware package as described by its version.info; empty for what the file does not contain."""
 
     path: str
     version: str  # Version=
-    bundle: str  # package_version=, which driver and firmware of one delivery share
+    bundle: str  # package_version=, shared by driver and firmware of one delivery
     inner: str  # Innerversion=, V100R001C21SPC002B220
     accepts: str  # compatible_version_fw= of a driver, compatible_version_drv= of firmware
     products: str  # compatible_version= of a driver: the CANN product numbers it serves
@@ -34,12 +34,12 @@ class DriverPackage(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the version a person knows the package by."""
+        """Return the version by which people know the package."""
         return self.bundle or self.version
 
 
 def parse_package(path: str, text: str) -> DriverPackage:
-    """Return the package; Unreadable when the text names no version."""
+    """Return the package; raises Unreadable if the text names no version."""
     info = key_values(text)
     version, bundle = info.get("version", ""), info.get("package_version", "")
     if not version and not bundle:
@@ -66,10 +66,10 @@ def package_bases(host: Host, kind: str) -> tuple[str, ...]:
 
 
 def read_package(context: Context, kind: str) -> DriverPackage:
-    """Return the `driver` or `firmware` package; Missing when there is no version.info in any of its places.
+    """Return the `driver` or `firmware` package; raises Missing if there is no version.info in any of its places.
 
-    /etc/ascend_install.info may be left over from an older installation: where both of its places hold a driver, the
-    one that npu-smi reports is taken, and of firmware the one beside it.
+    /etc/ascend_install.info may be left over from an older installation: if both of its places have a driver, the one
+    reported by npu-smi is used, and the firmware next to it.
     """
     paths = [f"{base}/{kind}/version.info" for base in package_bases(context.host, kind)]
     found = []
@@ -90,7 +90,7 @@ def read_package(context: Context, kind: str) -> DriverPackage:
 
 
 def running_version(context: Context) -> str:
-    """Return the version of the driver that runs, as npu-smi reports it; empty where it reports none."""
+    """Return the version of the running driver reported by npu-smi; empty if it reports none."""
     try:
         return smi_output(context).table.version
     except (HostError, Undetermined):
@@ -103,9 +103,9 @@ def same_driver(package: DriverPackage, running: str) -> bool:
 
 
 def running_package(context: Context) -> DriverPackage:
-    """Return the driver package, with the version that npu-smi reports where the files are another version's.
+    """Return the driver package, with the version reported by npu-smi if the files are from a different version.
 
-    The list of CANN versions in such files is not that of the running driver, and is left out.
+    The list of CANN versions in such files does not belong to the running driver, and is left out.
     """
     package, running = context.cached(read_package, "driver"), running_version(context)
     if not running or same_driver(package, running):
@@ -118,10 +118,10 @@ def running_package(context: Context) -> DriverPackage:
 def driver_running(context: Context) -> Iterable[Reading]:
     """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
 
-    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the head
-    of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a device
-    (dsmi_get_version) and reads no file: the open sources of npu-smi and DCMI. They may differ, as in the vendor's
-    manual (`npu-smi 22.0.0 Version:22.0.2`).
+    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the
+    header of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a
+    device (dsmi_get_version) and reads no file: the open sources of npu-smi and DCMI. They may differ, as in the
+    vendor's manual (`npu-smi 22.0.0 Version:22.0.2`).
     """
     package = context.cached(read_package, "driver")
     output = smi_output(context)
@@ -175,12 +175,12 @@ def _package_fact(context: Context, kind: str) -> Fact:
 
 
 def _may_be_unmounted(context: Context) -> bool:
-    """Return whether this is a container for Ascend, which sees no driver of the host unless it is mounted."""
+    """Return whether this is an Ascend container, which does not see the host's driver unless it is mounted."""
     return in_container(context) and context.facts.value("ascend") == "true"
 
 
 def driver_trace(context: Context) -> Optional[str]:
-    """Return something that only a host with a driver has, None when there is nothing of it."""
+    """Return something that only exists on a host with a driver, None if there is nothing like that."""
     for pattern in DEVICES:
         for path in context.host.glob(pattern):
             return path
@@ -194,10 +194,10 @@ def driver_trace(context: Context) -> Optional[str]:
 def firmware_match(context: Context) -> Iterable[Reading]:
     """Driver and firmware: whether they are compatible.
 
-    Rule: one delivery (equal package_version) or either side accepting the other is a match; both refusing is none; a
-    file that is missing or silent leaves it unknown, unless npu-smi says it (Compatibility). Sources: porting guide
-    003:3024-3036 for the demand; key names and ranges as in public version.info samples; the DCMI source of the driver,
-    which asks the driver's list first and then the firmware's.
+    Rule: one delivery (equal package_version) or either side accepting the other is a match; if both refuse, it is a
+    mismatch; a missing or incomplete file leaves it unknown, unless npu-smi reports it (Compatibility). Sources:
+    porting guide 003:3024-3036 for the demand; key names and ranges as in public version.info samples; the DCMI source
+    of the driver, which asks the driver's list first and then the firmware's.
     """
     said = compatibility(context)
     spoken = () if said is None else (said,)
@@ -220,7 +220,7 @@ def firmware_match(context: Context) -> Iterable[Reading]:
 
 
 def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
-    """Return the verdict over two packages as a reading: match, mismatch, or unknown."""
+    """Return the verdict on two packages as a reading: match, mismatch, or unknown."""
     same_bundle = bool(driver.bundle) and driver.bundle.lower() == firmware.bundle.lower()
     by_driver = _accepts([firmware.version], driver.accepts)
     by_firmware = _accepts([driver.bundle, driver.version], firmware.accepts)
@@ -276,7 +276,7 @@ def _ranges_text(ranges: str) -> Optional[Text]:
 
 
 def _accepts(versions: Iterable[str], ranges: str) -> Optional[bool]:
-    """Return whether a list accepts one of the versions; None when it is silent or cannot be understood."""
+    """Return whether a list accepts one of the versions; None if it is empty or cannot be parsed."""
     answers: list[bool] = []
     for version in versions:
         try:

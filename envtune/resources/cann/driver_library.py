@@ -1,4 +1,4 @@
-"""libascend_hal.so, the driver's library below everything that talks to an NPU: whether the loader finds it."""
+"""libascend_hal.so, the driver's library that everything using an NPU depends on: whether the loader finds it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from envtune.resources.cann.driver import DEVICES, driver_trace, package_bases
 from envtune.resources.cann.loader import EXPECTED, NotFound, architecture_reading, find_library, first_match
 from envtune.resources.npu.devices import smi_output
 
-# Directories of CANN with a libascend_hal.so to link against where there is no driver; a process that loads it ends
-# with 500000 at aclInit. Source: public build files (devlib/ since 8.5, runtime/lib64/stub/ before).
+# Directories of CANN with a libascend_hal.so to link against without a driver; a process that loads it fails with
+# 500000 at aclInit. Source: public build files (devlib/ since 8.5, runtime/lib64/stub/ before).
 STUBS = ("/devlib", "/stub")
 
 
@@ -43,7 +43,7 @@ def library_path(context: Context) -> Iterable[Reading]:
 
 
 def _missing(context: Context, found: NotFound) -> Reading:
-    """Judge a library that the loader does not find: by where it is, and by whether npu-smi, which needs it, runs."""
+    """Judge a library that the loader does not find: by its location, and by whether npu-smi, which needs it, runs."""
     host = context.host
     homes = [f"{base}/driver" for base in package_bases(host, "driver")]
     shipped = first_match(
@@ -66,7 +66,7 @@ def _missing(context: Context, found: NotFound) -> Reading:
 
 
 def _export_command(directory: str) -> Command:
-    """Return the line that puts the directory, and the one with what the library needs itself, on the search path."""
+    """Return the line that adds the directory, and the one with the library's own dependencies, to the search path."""
     from envtune.commandline import WithheldError, quoted
 
     home = directory.rpartition("/lib64")[0]

@@ -1,7 +1,6 @@
 """What the job's variables say about CANN.
 
-Whether its environment is set up, whether it points to one install, whether the AICPU kernels are where the runtime
-looks for them.
+Whether its environment is set up, points to one install, and has the AICPU kernels where the runtime looks.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def sourced(context: Context) -> Iterable[Reading]:
 
 
 def _unknown(context: Context, name: str) -> Reading:
-    """Return the reading of a variable whose value is unknown; `environment` stands for all of them."""
+    """Return the reading for a variable with an unknown value; `environment` stands for all of them."""
     environment = context.target.environment
     evidence = Evidence(environment.place(name), f"{name} is unknown")
     return Reading(
@@ -73,7 +72,7 @@ def _unreadable(subject: str, evidence: Evidence, error: HostError) -> Reading:
 def needed_variables(install: Install) -> tuple[str, ...]:
     """Return the variables a job needs.
 
-    Launch scripts for CANN 5.x do without ASCEND_HOME_PATH (Ascend ModelZoo-PyTorch).
+    Launch scripts for CANN 5.x do not use ASCEND_HOME_PATH (Ascend ModelZoo-PyTorch).
     """
     names = NEEDED[install.generation]
     old = install.version is not None and install.version.startswith("5.")
@@ -81,7 +80,7 @@ def needed_variables(install: Install) -> tuple[str, ...]:
 
 
 def _script(host: Host, install: Install) -> Optional[Reading]:
-    """Return the reading of the environment script; None for an old tree, whose users write their own."""
+    """Return the reading for the environment script; None for an old tree, whose users write their own."""
     expected = Message("set_env.sh in the install or its parent directory")
     paths = _script_places(install)
     for path in paths:
@@ -120,13 +119,13 @@ def environment_script(host: Host, install: Install) -> Optional[str]:
 
 
 def _sourcing(context: Context, install: Install) -> Mapping[str, str]:
-    """Return the script to source, where there is one."""
+    """Return the script to source, if there is one."""
     script = environment_script(context.host, install)
     return {} if script is None else {"script": script}
 
 
 def _below_install(context: Context, install: Install, name: str, value: str) -> Reading:
-    """Return the reading whether a variable names a path below the active install."""
+    """Return the reading about whether a variable names a path below the active install."""
     expected = Message("a path below {tree}", tree=install.real)
     evidence = Evidence(context.target.environment.place(name), f"{name}={value}" if value else f"{name} is not set")
     if not value:
@@ -174,7 +173,7 @@ def _single_path(context: Context, install: Install, name: str, value: str) -> O
     except HostError as error:
         return _unreadable(name, evidence, error)
     if name == "TOOLCHAIN_HOME" and not value_exists and root == install.real:
-        return None  # set_env.sh sets it whether or not the toolkit part is installed
+        return None  # set_env.sh sets it even if the toolkit part is not installed
     if not value_exists:
         return Reading(name, False, evidence, Message("{value} does not exist", value=value), expected)
     if root is None:
@@ -184,7 +183,7 @@ def _single_path(context: Context, install: Install, name: str, value: str) -> O
 
 
 def _path_list(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:
-    """Judge every path that lies in some CANN; paths of other software, and dead ones, do not count."""
+    """Judge every path in any CANN install; paths of other software, and dead ones, do not count."""
     host, source = context.host, context.target.environment.place(name)
     roots: dict[str, str] = {}
     for path in absolute_paths(value):
@@ -211,8 +210,8 @@ def _none_set(context: Context, install: Install) -> Reading:
 def aicpu(context: Context) -> Iterable[Reading]:
     """AICPU kernels of PyTorch operators: whether ASCEND_AICPU_PATH points to a directory that has them.
 
-    Source: porting guide 003:3285-3297. The kernels lie there as a library or packed in an archive; a tree without any
-    visible AICPU directory is not judged.
+    Source: porting guide 003:3285-3297. The kernels are a library or packed in an archive; a tree without any visible
+    AICPU directory is not judged.
     """
     install = active_install(context)
     value = context.target.variables().get("ASCEND_AICPU_PATH", "")

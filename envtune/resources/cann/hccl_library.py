@@ -22,7 +22,7 @@ from envtune.resources.cann.tree import Install
 def library_path(context: Context) -> Iterable[Reading]:
     """Loader search for libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
 
-    It is looked for whether or not CANN itself can be made out. Source: porting guide 003:2992-3002.
+    It is searched even if CANN itself cannot be identified. Source: porting guide 003:2992-3002.
     """
     if context.facts.value("cann") == "none":
         raise NotApplicable(Message("CANN is not installed"), CANN_BASE)
@@ -41,7 +41,7 @@ def _missing(context: Context, found: NotFound) -> Reading:
 
 
 def _whereabouts(context: Context) -> tuple[Text, Optional[str]]:
-    """Return what is said of the library in the active install, and the script that has the loader find it there."""
+    """Return the text about the library in the active install, and the script that makes the loader find it there."""
     try:
         install = active_install(context)
     except Undetermined as verdict:
@@ -56,5 +56,5 @@ def _whereabouts(context: Context) -> tuple[Text, Optional[str]]:
 
 
 def shipped_in(host: Host, install: Install) -> Optional[str]:
-    """Return where the active install keeps the library, None when it has none."""
+    """Return the location of the library in the active install, None if it has none."""
     return first_match(host, install.places(*(f"{place}/{HCCL_LIBRARY}" for place in HCCL_PLACES)))

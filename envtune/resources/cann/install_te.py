@@ -1,7 +1,7 @@
-"""te, topi and hccl of the job's Python replaced by what the active CANN ships, or removed where it ships none.
+"""Replace te, topi and hccl of the job's Python by what the active CANN ships, or remove them if it ships none.
 
-The version says nothing (0.4.0 over many releases), so that the wheels are installed with --force-reinstall and
-compared byte by byte. They are not imported afterwards: that needs the environment of set_env.sh, not only the files.
+The version says nothing (0.4.0 for many releases), so the wheels are installed with --force-reinstall and compared byte
+by byte. They are not imported afterwards: that needs the environment of set_env.sh, not only the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def install_te(context: Context, findings: Sequence[Finding], *, options: FixOpt
 
 
 def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str]) -> Iterable[Installation]:
-    """Yield one installation per directory that holds (or is to hold) one of the packages the findings name."""
+    """Yield one installation per directory that has (or will have) one of the packages the findings name."""
     install = active_install(context)
     names = [name for name in TE_PACKAGES if any(f.subject == name for f in findings)]
     if not names:
@@ -45,13 +45,13 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 
 
 def _copy(context: Context, name: str) -> Optional[Distribution]:
-    """Return the copy that pip installed, outside any CANN tree; None when there is none."""
+    """Return the copy that pip installed, outside any CANN tree; None if there is none."""
     rows = python_env.every(context, name)
     return next((row for row in rows if install_root(context.host, row.metadata) is None), None)
 
 
 def _entry(context: Context, copies: dict[str, Optional[Distribution]], name: str) -> str:
-    """Return where the old copy lies, else where its companions lie, else where pip installs."""
+    """Return the location of the old copy, else of its companions, else where pip installs."""
     for one in (name, *TE_PACKAGES):
         copy = copies[one]
         if copy is not None:
@@ -98,11 +98,11 @@ def _installation(
 
 
 def _top_level(context: Context, wheel: str) -> Iterable[str]:
-    """Return the top-level names a wheel installs; none where it cannot be read (in a recording, or too large)."""
+    """Return the top-level names a wheel installs; none if it cannot be read (in a recording, or too large)."""
     try:
         return wheel_top_level(context.host.read_bytes(wheel))
     except OSError:
-        return ()  # the executor looks again, and refuses a wheel that holds more than it kept
+        return ()  # the executor checks again, and refuses a wheel that contains more than it saved
 
 
 def _note(installs: bool) -> Text:

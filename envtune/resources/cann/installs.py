@@ -24,14 +24,14 @@ from envtune.records import NamedTuple
 from envtune.resources.cann.tree import BrokenInstall, Install, find_install, has_components, install_root, read_install
 
 LINKS = ("cann", "ascend-toolkit/latest", "nnae/latest", "latest")
-# What runs the containers of a host: Docker, containerd, CRI-O, iSulad, and a Kubernetes node; names of processes.
+# Names of processes that run the containers of a host: Docker, containerd, CRI-O, iSulad, and a Kubernetes node.
 ENGINES = ("dockerd", "containerd", "crio", "isulad", "kubelet", "k3s-server", "k3s-agent")
 # Variables that name an install, the most specific first. Source: set_env.sh of CANN 5.1-8.5.
 HOME_VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH")
 
 
 class InstallSearch(NamedTuple):
-    """Everything of CANN on a host. `active` is what the job uses, and `why`; `errors` what could not be looked at."""
+    """Everything of CANN on a host. `active` is what the job uses, and `why`; `errors` what could not be examined."""
 
     installs: tuple[Install, ...] = ()
     broken: tuple[BrokenInstall, ...] = ()
@@ -41,7 +41,7 @@ class InstallSearch(NamedTuple):
 
 
 def discover(context: Context) -> InstallSearch:
-    """Look at every place where CANN is installed, and choose the install of the job."""
+    """Examine every place where CANN is installed, and choose the job's install."""
     host, variables = context.host, context.target.environment.variables or {}
     installs: dict[str, Install] = {}
     broken: list[BrokenInstall] = []
@@ -66,7 +66,7 @@ def discover(context: Context) -> InstallSearch:
 
 
 def candidates(host: Host, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names CANN is installed under: the default, the user's own directory, what the installer noted."""
+    """Return the names under which CANN is installed: the default, the user's directory, the installer's record."""
     home = variables.get("HOME") or host.environ.get("HOME") or ""
     bases = install_bases(host, (home,))
     names = [join(base, link) for base in bases for link in LINKS]
@@ -101,7 +101,7 @@ def _choose_active(
 
 
 def _absolute_paths(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Yield (variable, path) of everything that may name an install, in the order of precedence."""
+    """Yield (variable, path) of everything that may name an install, in order of precedence."""
     for name in HOME_VARIABLES:
         if variables.get(name, "").startswith("/"):
             yield name, variables[name]
@@ -112,7 +112,7 @@ def _absolute_paths(variables: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def active_install(context: Context) -> Install:
-    """Return the install the job uses; Undetermined, or the error met on the way, when there is none to look at."""
+    """Return the install the job uses; raises Undetermined, or the error encountered, if there is none."""
     search = context.cached(discover)
     if search.active is not None:
         return search.active
@@ -169,7 +169,7 @@ def installs(context: Context) -> Iterable[Reading]:
 
 
 def _container_engine(context: Context) -> Optional[str]:
-    """Return the program that runs containers on this host, unless this is one; None without any."""
+    """Return the program that runs containers on this host, unless this is a container; None if there is none."""
     if context.facts.value("container") == "true":
         return None
     try:

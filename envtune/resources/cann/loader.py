@@ -1,6 +1,6 @@
 """Where the loader finds a shared library for the job: LD_LIBRARY_PATH, ld.so.conf, the system's directories.
 
-Of /etc/ld.so.cache only the configuration it is made from is read. Source: ld.so(8).
+Instead of /etc/ld.so.cache, the configuration it is generated from is read. Source: ld.so(8).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ EXPECTED = Message("found through LD_LIBRARY_PATH or ld.so.conf")
 
 
 class NotFound(NamedTuple):
-    """A library that is in none of the directories the loader searches; `evidence` names them."""
+    """A library that is in none of the directories the loader searches; `evidence` lists them."""
 
     evidence: Evidence
 
 
 def find_library(context: Context, library: str) -> Union[str, NotFound, Reading]:
-    """Return the path that the loader takes, or NotFound; a reading with the reason where a directory is closed.
+    """Return the path that the loader uses, or NotFound; a reading with the reason if a directory cannot be read.
 
-    Undetermined where the job's LD_LIBRARY_PATH cannot be told and nothing else leads to the library.
+    Undetermined if the job's LD_LIBRARY_PATH is unknown and the library is not found elsewhere.
     """
     why_unknown = context.target.environment.why_unknown("LD_LIBRARY_PATH")
     value = "" if why_unknown is not None else context.target.variables().get("LD_LIBRARY_PATH", "")
@@ -50,7 +50,7 @@ def find_library(context: Context, library: str) -> Union[str, NotFound, Reading
 
 
 def architecture_reading(context: Context, path: str, library: str) -> Reading:
-    """Read whether a library that the loader takes is built for this machine."""
+    """Read whether the library used by the loader is built for this machine."""
     arch = context.facts.value("arch") or ""
     expected = Message("{library} for {arch}", library=library, arch=arch)
     try:
@@ -67,7 +67,7 @@ def architecture_reading(context: Context, path: str, library: str) -> Reading:
 
 
 def elf_machine(head: bytes) -> str:
-    """Return the machine an ELF file is built for, as uname names it; ValueError when it is no ELF file."""
+    """Return the machine an ELF file is built for, as uname names it; raises ValueError if it is not an ELF file."""
     if len(head) < 20 or head[:4] != b"\x7fELF" or head[5] not in (1, 2):
         raise ValueError("no ELF header")
     (number,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
@@ -96,7 +96,7 @@ def _conf_directories(host: Host, path: str, depth: int) -> Iterable[str]:
 
 
 def first_match(host: Host, patterns: Iterable[str]) -> Optional[str]:
-    """Return the first path that matches one of the patterns, None without one."""
+    """Return the first path that matches one of the patterns, None if there is none."""
     for pattern in patterns:
         try:
             for path in host.glob(pattern):

@@ -1,6 +1,6 @@
 """The operator packages (ops, kernels) of a CANN install, and whether they belong to its toolkit.
 
-From CANN 8.5 on both are upgraded on their own. Sources: release notes of CANN 9.0.1, 9.1.0 and 9.1.1 (tables "ops and
+From CANN 8.5 on both can be upgraded separately. Sources: release notes of CANN 9.0.1, 9.1.0 and 9.1.1 (tables "ops and
 toolkit"); `required_package_*_version` in public version.info files of CANN 8.1 to 8.3, which compare internal numbers.
 """
 
@@ -22,14 +22,14 @@ from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 from envtune.resources.cann.version_files import requirement_met, same_release, same_version
 
-# The packages of the toolkit whose version.info may speak of operator packages, and is spoken of by them.
+# The toolkit packages whose version.info may refer to operator packages, and to which these may refer.
 TOOLKIT_PARTS = ("toolkit", "compiler", "runtime")
 OPERATOR_PARTS = ("opp", "opp_kernel")
 _OPERATOR_INFO = re.compile(r"ascend_(?!toolkit|nnae|nnrt)\w*(ops|kernels)\w*_install\.info")
 
 
 class OperatorPackage(NamedTuple):
-    """One operator package: `name` as CANN calls it, its CANN version, the file that states it, and its fields."""
+    """One operator package: `name` as used by CANN, its CANN version, the file that states it, and its fields."""
 
     name: str
     version: str
@@ -64,7 +64,7 @@ def _operator_packages(host: Host, install: Install) -> list[OperatorPackage]:
 
 
 def _toolkit_version(host: Host, install: Install) -> Optional[str]:
-    """Return the version of the toolkit (or nnae) itself; of the install where no file of the toolkit states it."""
+    """Return the version of the toolkit (or nnae) itself; that of the install if no file of the toolkit states it."""
     for path in _files(host, install, "*-linux*/ascend_*_install.info", "ascend_*_install.info"):
         if re.match(r"ascend_(toolkit|nnae|nnrt)_", basename(path)):
             version = _fields(host, path).get("version")

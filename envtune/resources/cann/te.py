@@ -1,6 +1,6 @@
 """The TBE packages te, topi and hccl of the target Python, compared with the active CANN by content, not by version.
 
-The wheels have been called te-0.4.0 and topi-0.4.0 over many CANN releases, so an equal version says nothing, and
+The wheels have been named te-0.4.0 and topi-0.4.0 for many CANN releases, so an equal version says nothing, and
 `pip install --upgrade` of an equal version does nothing. Compared are the (path, hash) pairs of the two RECORDs.
 Where a tree has wheels: fwkacllib/lib64 (CANN 20.x-5.0.2), {arch}-linux/lib64 (5.0.4-6.3.RC2), lib64. From CANN 7.0 on
 there is nothing to install: the tree's python/site-packages is on PYTHONPATH.
@@ -59,13 +59,13 @@ def _package_content(context: Context, install: Install, name: str) -> Optional[
 
 
 def installed_copy(context: Context, name: str) -> Optional[distributions.Distribution]:
-    """Return the copy of a package that pip installed outside of every CANN tree, None without one."""
+    """Return the copy of a package that pip installed outside every CANN tree, None if there is none."""
     rows = distributions.every(context, name)
     return next((row for row in rows if install_root(context.host, row.metadata) is None), None)
 
 
 def newest_wheel(host: Host, install: Install, name: str) -> Optional[str]:
-    """Return the newest wheel of one package in the tree, None where it ships none."""
+    """Return the newest wheel of one package in the tree, None if it ships none."""
     return max(wheel_paths(host, install, name), key=basename, default=None)
 
 
@@ -85,7 +85,7 @@ def tree_metadata(host: Host, install: Install, name: str) -> list[str]:
 
 
 def tree_package(host: Host, install: Install, name: str) -> Optional[str]:
-    """Return the package directory in the tree's own site-packages, None when it is not there."""
+    """Return the package directory in the tree's own site-packages, None if it does not exist."""
     for pattern in install.places(*(f"{place}/{name}" for place in TE_TREE_PLACES)):
         for path in _glob(host, pattern) if "*" in pattern else (pattern,):
             if is_dir(host, path):
@@ -94,7 +94,7 @@ def tree_package(host: Host, install: Install, name: str) -> Optional[str]:
 
 
 def _from_tree(context: Context, install: Install, name: str) -> Optional[Reading]:
-    """Judge a package that is neither shipped as a wheel nor installed: imported from the tree itself it is right."""
+    """Judge a package that is neither shipped as a wheel nor installed: importing it from the tree itself is right."""
     path = distributions.locate(context, name)
     if path is None or install_root(context.host, path) != install.real:
         return None
@@ -156,8 +156,8 @@ def _compared(
 def _left_over(context: Context, install: Install, name: str, copy: distributions.Distribution) -> Optional[Reading]:
     """Judge a copy that pip left although the tree ships no wheel: nothing should be installed at all.
 
-    That it shadows the tree's package wherever PYTHONPATH does not name the tree first rests on Python's import order,
-    not on an observed failure; the text says which of the two is imported now.
+    That it shadows the tree's package unless PYTHONPATH names the tree first follows from Python's import order, not
+    from an observed failure; the text says which of the two is imported now.
     """
     if name == "hccl":
         return None  # torch does not import it
@@ -185,7 +185,8 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
 def origin(context: Context) -> Iterable[Reading]:
     """Origin of te, topi and tvm: whether all come from the active CANN's tree, or from the site-packages with te.
 
-    Source: porting guide 003:3044 (te, cce and tvm are needed together). A tvm of PyPI (apache-tvm) is another one.
+    Source: porting guide 003:3044 (te, cce and tvm are needed together). The tvm of PyPI (apache-tvm) is a different
+    one.
     """
     install = active_install(context)
     host = context.host
@@ -229,7 +230,7 @@ def _origin_reading(context: Context, name: str, path: str, te_home: str, instal
 
 
 def _pypi_tvm(context: Context, path: str) -> Optional[distributions.Distribution]:
-    """Return the PyPI distribution that brings a top-level tvm."""
+    """Return the PyPI distribution that installs a top-level tvm."""
     rows = (row for name in ("apache-tvm", "tvm", "mlc-ai-nightly") for row in distributions.every(context, name))
     return next((row for row in rows if row.entry == dirname(path)), None)
 

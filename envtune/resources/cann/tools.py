@@ -1,4 +1,4 @@
-"""The tools of CANN, of the driver and of hdf5, looked for where each release installs them; no search of the disk."""
+"""The tools of CANN, of the driver and of hdf5, looked up where each release installs them, without a search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _tool(context: Context, name: str) -> Reading:
         patterns = FIXED_TOOLS.get(name) or active_install(context).places(*TOOL_PLACES[name])
         found = next((path for pattern in patterns for path in host.glob(pattern)), None)
         if found is None and name in FIXED_TOOLS:
-            any(exists(host, pattern) for pattern in patterns)  # which raises where it may not be looked into
+            any(exists(host, pattern) for pattern in patterns)  # raises if it cannot be examined
     except Missing:
         return Reading(name, "missing", Evidence("/usr/local/Ascend"), Message("no CANN is installed"))
     except Denied as error:

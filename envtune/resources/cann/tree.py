@@ -25,21 +25,21 @@ class Install(NamedTuple):
     real: str
     generation: str  # fwkacllib | arch-linux | cann
     evidence: VersionEvidence
-    strays: tuple[str, ...] = ()  # components of `latest/` that link elsewhere than the others, or nowhere
+    strays: tuple[str, ...] = ()  # components of `latest/` that link to a different place than the others, or nowhere
 
     @property
     def version(self) -> Optional[str]:
-        """Return 8.2.RC1, None when no file states it."""
+        """Return 8.2.RC1, None if no file states it."""
         return self.evidence.version
 
     def places(self, *below: str) -> tuple[str, ...]:
-        """Return each relative path below the version directory, and below the name where that is another one."""
+        """Return each relative path below the version directory, and below the name if that is different."""
         roots = dict.fromkeys((self.real, self.path))
         return tuple(join(root, path) for root in roots for path in below)
 
 
 class BrokenInstall(NamedTuple):
-    """A name that should lead to an install and does not."""
+    """A name that should lead to an install but does not."""
 
     path: str
     reason: Text
@@ -47,7 +47,7 @@ class BrokenInstall(NamedTuple):
 
 
 def find_install(host: Host, path: str) -> Union[Install, BrokenInstall, None]:
-    """Return what a name leads to: an install, a broken one, or nothing; raises every HostError except Missing."""
+    """Return what a name refers to: an install, a broken one, or nothing; raises every HostError except Missing."""
     try:
         link = host.stat(path, follow=False).kind == "link"
     except Missing:
@@ -64,7 +64,7 @@ def find_install(host: Host, path: str) -> Union[Install, BrokenInstall, None]:
 
 
 def _missing_link(host: Host, path: str) -> Optional[BrokenInstall]:
-    """Return what is broken where versions are installed and no link leads to them."""
+    """Return what is broken if versions are installed but no link leads to them."""
     parent = dirname(path)
     pattern = {"cann": r"cann-\d.*", "latest": r"\d[\w.]*"}[basename(path)]
     if basename(path) == "latest" and basename(parent) not in ("ascend-toolkit", "nnae"):
@@ -82,14 +82,14 @@ def _missing_link(host: Host, path: str) -> Optional[BrokenInstall]:
 
 
 def has_components(host: Host, real: str) -> bool:
-    """Return whether a directory holds the parts that make it an install."""
+    """Return whether a directory contains the parts of an install."""
     if any(is_dir(host, join(real, name)) for name in (*COMPONENTS, "fwkacllib", "share/info")):
         return True
     return bool(_glob(host, join(real, "*-linux*")))
 
 
 def read_install(host: Host, path: str, real: str) -> Install:
-    """Return the install behind `path`; a `latest` directory stands for the version its links lead to."""
+    """Return the install that `path` refers to; a `latest` directory means the version its links lead to."""
     from envtune.resources.cann.version import read_version
 
     if basename(real) != "latest":
@@ -100,7 +100,7 @@ def read_install(host: Host, path: str, real: str) -> Install:
 
 
 def linked_version(host: Host, latest: str) -> str:
-    """Return where most components of a real `latest/` directory link to; `latest` itself when it holds no links."""
+    """Return where most components of a real `latest/` directory link to; `latest` itself if it has no links."""
     counts: dict[str, int] = {}
     for root in component_targets(host, latest).values():
         if root:
@@ -128,7 +128,7 @@ def component_targets(host: Host, latest: str) -> dict[str, str]:
 
 
 def generation(host: Host, path: str, real: str) -> str:
-    """Return fwkacllib, arch-linux or cann, by what the tree looks like."""
+    """Return fwkacllib, arch-linux or cann, from the structure of the tree."""
     if is_dir(host, join(real, "share/info")) or basename(real).startswith("cann-") or basename(path) == "cann":
         return "cann"
     if _glob(host, join(real, "*-linux*/lib64")):
@@ -139,7 +139,7 @@ def generation(host: Host, path: str, real: str) -> str:
 
 
 def install_root(host: Host, path: str) -> Optional[str]:
-    """Return the version directory that `path` lies in, by real path; None when it lies in no CANN install."""
+    """Return the version directory that contains `path`, by real path; None if it is not in a CANN install."""
     real = resolve_existing(host, path)
     versioned = _VERSIONED.match(real + "/")
     if versioned:
@@ -163,9 +163,9 @@ def _is_visible(host: Host, path: str) -> bool:
 
 
 def resolve_existing(host: Host, path: str) -> str:
-    """Return `path` with links resolved as far as it exists and may be read."""
+    """Return `path` with links resolved as far as it exists and can be read."""
     steps = path.strip("/").split("/")
-    resolved, least, most = "", 0, len(steps)  # so many steps can be resolved
+    resolved, least, most = "", 0, len(steps)  # bounds on how many steps can be resolved
     while least < most:
         middle = (least + most + 1) // 2
         try:

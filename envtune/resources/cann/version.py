@@ -2,7 +2,8 @@
 
 Trusted in this order: `version=` of ascend_*_install.info, the version directory the links lead to, `version_dir` of
 the packages' version.info, the CANN half of version.cfg, internal numbers through the matrix. A version.cfg left by an
-older install has been seen in the wild (8.0.T63 next to links to 8.2.RC2), so it comes late and is reported.
+older install has been seen in the wild (8.0.T63 next to links to 8.2.RC2), so it comes late and disagreement is
+reported.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _VERSION = expression(r"(?:cann-)?(\d+(?:[.-]\w+)+)")
 
 
 class VersionEvidence(NamedTuple):
-    """The version of one tree and the file that states it; `notes` where others disagree, `reason` where none does."""
+    """The version of one tree and the file that states it; `notes` if others disagree, `reason` if none states it."""
 
     version: Optional[str]
     source: str
@@ -35,7 +36,7 @@ class VersionEvidence(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What one file says the version is."""
+    """The version stated by one file."""
 
     version: str
     source: str
@@ -43,7 +44,7 @@ class Statement(NamedTuple):
 
 
 def read_version(host: Host, path: str, real: str) -> VersionEvidence:
-    """Return the version of the tree at `real` that is named `path`."""
+    """Return the version of the tree at `real`, which has the name `path`."""
     problems: list[Text] = []
     statements, inner = _install_infos(host, path, real, problems)
     statements += [*_directory_name(real), *_version_dirs(host, real, problems)]
@@ -94,7 +95,7 @@ def _version_dirs(host: Host, real: str, problems: list[Text]) -> list[Statement
         info = key_values(_read(host, file, problems))
         version = info.get("version_dir") or ""
         if not version and "/share/info/" in file:
-            # From CANN 8.5 on, Version= may be the public version itself: 9.1.0, while 8.5.0.2.220 is an internal one.
+            # From CANN 8.5 on, Version= may be the public version itself: 9.1.0; 8.5.0.2.220 is an internal one.
             version = info.get("version", "") if info.get("version", "").count(".") == 2 else ""
         if _VERSION.fullmatch(version):
             statements.append(Statement(version, file, selected_fields(info, "version", "version_dir")))
@@ -118,7 +119,7 @@ def _version_cfg(host: Host, path: str, real: str, problems: list[Text]) -> list
 
 
 def _internal_numbers(host: Host, real: str, inner: str, problems: list[Text]) -> list[Statement]:
-    """Return what the internal numbers that the matrix knows stand for; nothing is guessed from their digits."""
+    """Return the versions of internal numbers in the matrix; nothing is guessed from their digits."""
     statements = []
     for file in _version_infos(host, real):
         number = key_values(_read(host, file, problems)).get("version", "")

@@ -1,4 +1,4 @@
-"""Version files of Ascend packages as values: pure functions from text, tolerant of what real files vary in.
+"""Parse version files of Ascend packages: pure functions, tolerant of the variations in real files.
 
 Keys differ in case between releases (`Version=` and `version=`), lines end in CR LF on some hosts, values may be
 quoted, and both `Name : value` and `name=value` occur. Sources of the formats: public samples of driver, firmware and
@@ -25,7 +25,7 @@ _CFG_LINE = expression(r"(\w+?)_(running|upgrade|installed)_version$")
 def version_cfg(text: str) -> dict[str, tuple[str, str]]:
     """Return {package: (internal number, CANN version)} of the running versions; either may be empty.
 
-    A value is `[7.6.0.1.220:8.0.0]`, or `[8.5.2]` where only the CANN version is given.
+    A value is `[7.6.0.1.220:8.0.0]`, or `[8.5.2]` if only the CANN version is given.
     """
     running: dict[str, tuple[str, str]] = {}
     for key, value in key_values(text).items():
@@ -40,7 +40,7 @@ def version_cfg(text: str) -> dict[str, tuple[str, str]]:
 
 
 def bracket_groups(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return `[7.0.0,7.1.99],[8.0,8.0.]` as groups of names; ValueError when the brackets do not close.
+    """Return `[7.0.0,7.1.99],[8.0,8.0.]` as groups of names; raises ValueError if a bracket is not closed.
 
     Without brackets everything is one group.
     """
@@ -66,9 +66,10 @@ def version_parts(text: str) -> Version:
 
 
 def in_ranges(version: str, ranges: str) -> bool:
-    """Return whether `version` lies in one of the ranges `[low,high],...`; ValueError when either makes no sense.
+    """Return whether `version` is in one of the ranges `[low,high],...`; raises ValueError if either is invalid.
 
-    The bound is compared over its own length, so `[7.0.0,7.1.99]` holds 7.1.0.11.220 and `[24.1,24.1.]` every 24.1.x.
+    The bound is compared over its own length, so `[7.0.0,7.1.99]` contains 7.1.0.11.220 and `[24.1,24.1.]` every
+    24.1.x.
     """
     parts = version_parts(version)
     groups = bracket_groups(ranges)
@@ -82,13 +83,13 @@ def in_ranges(version: str, ranges: str) -> bool:
 
 
 def product_number(text: str) -> Optional[tuple[int, int, int]]:
-    """Return `V100R001C22SPC001B231` as (100, 1, 22); None when the text does not begin with such a number."""
+    """Return `V100R001C22SPC001B231` as (100, 1, 22); None if the text does not begin with such a number."""
     match = _PRODUCT.match(text.strip())
     return None if match is None else (checked_int(match[1]), checked_int(match[2]), checked_int(match[3]))
 
 
 def lists_product(inner: tuple[int, int, int], listed: str) -> bool:
-    """Return whether a `compatible_version` list names the product number; ValueError when it names none at all.
+    """Return whether a `compatible_version` list names the product number; raises ValueError if it names none.
 
     C numbers do not grow with time (26.0.rc1 is C10), so only membership counts; a bracket with two numbers is a range
     that the vendor states (`[V100R001C77,V100R001C79]`).
@@ -116,7 +117,7 @@ def same_version(first: str, second: str) -> bool:
 
 
 def same_release(version: str, row: str) -> bool:
-    """Return whether a version is what a table names: one spelling of it, or any patch level of `9.1.X`."""
+    """Return whether a version matches a table entry: one spelling of it, or any patch level of `9.1.X`."""
     line, mark, rest = canonical(row).partition(".x")
     if not mark or rest or same_version(version, row):
         return same_version(version, row)
@@ -126,7 +127,7 @@ def same_release(version: str, row: str) -> bool:
 def version_key(version: str) -> Optional[tuple[tuple[int, ...], int, int]]:
     """Return a version in order of release (dev, alpha, beta, rc, release, post); None for what is no version.
 
-    `X` stands behind every patch level.
+    `X` sorts after every patch level.
     """
     match = re.match(r"(\d+(?:\.(?:\d+|x))*)(?:(dev|alpha|a|beta|b|rc|post)(\d+))?", canonical(version))
     if match is None:
@@ -141,7 +142,7 @@ _LAST = 10**6
 
 
 def requirement_met(version: str, requirement: str) -> bool:
-    """Return whether an internal number meets `>=7.6, <=8.2` or `8.2`; ValueError when either makes no sense.
+    """Return whether an internal number meets `>=7.6, <=8.2` or `8.2`; raises ValueError if either is invalid.
 
     A bound is compared over its own length, so 8.2.0.0.201 is an 8.2 and meets `<=8.2`.
     """
@@ -161,7 +162,7 @@ def requirement_met(version: str, requirement: str) -> bool:
 
 
 def matches_row(version: str, row: str) -> bool:
-    """Return whether a driver is what a matrix row names: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
+    """Return whether a driver matches a matrix row: `25.0.rc1.1` is a `25.0.RC1`, any 25.5.* a `25.5.X`."""
     parts, pattern = version.strip().lower().split("."), row.strip().lower().split(".")
     return len(parts) >= len(pattern) and all(expected in ("x", part) for part, expected in zip(parts, pattern))
 

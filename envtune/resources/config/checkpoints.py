@@ -1,7 +1,7 @@
-"""Where the job's command has checkpoints saved, and whether what is written there outlives the job.
+"""Where the job's command saves checkpoints, and whether what is written there outlives the job.
 
 Sources: options of Megatron-LM and MindSpeed (--save) and of transformers (--output_dir); tmpfs(5); Docker, "Storage"
-(what a container writes to its own layer goes with it).
+(what a container writes to its own layer is deleted with it).
 """
 
 from __future__ import annotations

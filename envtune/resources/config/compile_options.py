@@ -1,4 +1,4 @@
-"""The options for compiling operators that the job's program gives to torch.npu.set_option."""
+"""The options for compiling operators that the job's program passes to torch.npu.set_option."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-IMPLEMENTED = "ACL_OPTYPELIST_FOR_IMPLMODE"  # 003:2764-2801: one of these; later releases take others
+IMPLEMENTED = "ACL_OPTYPELIST_FOR_IMPLMODE"  # 003:2764-2801: one of these; later releases accept others
 OPERATORS = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
 
 
@@ -72,7 +72,7 @@ def _directory(context: Context, evidence: Evidence, name: str, value: str) -> R
 
 
 def _pair(context: Context, source: str, options: Mapping[str, str]) -> Optional[Reading]:
-    """Judge mode and directory of the cache, which go together; newer releases have a default directory."""
+    """Judge mode and directory of the cache, which belong together; newer releases have a default directory."""
     given = {name: _is_given(context, options, name) for name in (MODE, DIRECTORY)}
     if not any(name in options for name in given) or None in given.values():
         return None
@@ -84,7 +84,7 @@ def _pair(context: Context, source: str, options: Mapping[str, str]) -> Optional
 
 
 def _is_newer(context: Context) -> bool:
-    """Return whether torch is of a later release than those that the guide describes."""
+    """Return whether torch is newer than the releases that the guide describes."""
     return not (context.facts.value("torch") or "").startswith("1.")
 
 

@@ -1,4 +1,4 @@
-"""The configuration of dumps: acl.json, and the file given to set_dump."""
+"""The configuration of dumps: acl.json, and the file passed to set_dump."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SET_DUMP = re.compile(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']")
 def dump(context: Context) -> Iterable[Reading]:
     """Dump configurations of the job: each `valid`, `invalid`, or its dump path `missing`.
 
-    Looked at are the file of TORCH_ACL_INIT_CONFIG_PATH, that given to set_dump, and acl.json and dump.json where the
-    job works. Source: porting guide 003:1789-1804, 2611-2682; reference of aclInit.
+    Examines the file of TORCH_ACL_INIT_CONFIG_PATH, the one passed to set_dump, and acl.json and dump.json in the job's
+    working directory. Source: porting guide 003:1789-1804, 2611-2682; reference of aclInit.
     """
     readings = [found for found in (_judged(context, path) for path in _paths(context)) if found is not None]
     if not readings:
@@ -47,7 +47,7 @@ def _judged(context: Context, path: str) -> Optional[Reading]:
     try:
         text = context.host.read(path)
     except Missing:
-        return None  # a check of its own says it of a variable
+        return None  # for a variable, another check reports it
     except HostError as error:
         return Reading(path, None, Evidence(error.path, str(error)), reason=host_error_text(error))
     try:
@@ -65,7 +65,7 @@ def _judged(context: Context, path: str) -> Optional[Reading]:
 
 
 def _defects(section: Any) -> Iterable[Text]:
-    """Yield what is wrong with a dump section; what it does not set has a default."""
+    """Yield what is wrong with a dump section; missing settings have defaults."""
     if not isinstance(section, dict):
         yield Message("dump is not an object")
         return
@@ -78,7 +78,7 @@ def _defects(section: Any) -> Iterable[Text]:
 
 
 def _with_place(context: Context, path: str, section: Mapping[str, Any], text: str) -> Reading:
-    """Judge where the dump goes: it, or the directory in which it would be made, has to be there."""
+    """Judge the dump path: it, or the directory in which it would be created, must exist."""
     expected = Message("JSON with a dump section whose directory can be made")
     place = section.get("dump_path")
     if not isinstance(place, str) or not place:

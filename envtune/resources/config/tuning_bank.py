@@ -1,4 +1,4 @@
-"""Where AOE keeps what it has found: the directory of TUNE_BANK_PATH."""
+"""Where AOE stores its results: the directory of TUNE_BANK_PATH."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _bank(context: Context, path: str, evidence: Evidence, expected: Text) -> Re
 
 
 def _may_write(context: Context, found: FileStat) -> bool:
-    """Return whether this user may work in a directory; any group may be one of the user's, and counts as such."""
+    """Return whether this user may use a directory; any group counts as one of the user's, as it may be."""
     euid = context.host.euid
     parts = (0o700,) if found.uid == euid else (0o070, 0o007)
     return euid == 0 or any(found.mode & part == part for part in parts)

@@ -1,4 +1,4 @@
-"""What lies where the job works: files that debugging left, and the data set that its command names."""
+"""Files in the job's working directory: leftovers of debugging, and the data set that its command names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envtune.resources.npu.command import job_command, job_folder, option_value
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_holding
 
-NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")  # of one server; parallel file systems are others
+NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")  # from one server; parallel file systems are different
 
 
 @probe("config.leftovers")
@@ -41,7 +41,7 @@ class Data(NamedTuple):
 
 
 def data_set(context: Context) -> Data:
-    """Return the data set of the named job; NotApplicable where the command names none by an absolute path."""
+    """Return the data set of the named job; raises NotApplicable if the command names none by an absolute path."""
     command = job_command(context)
     if command is None:
         raise NotApplicable(Message("no job given (--script or --pid)"), "--script, --pid")
@@ -69,9 +69,9 @@ def data_set_present(context: Context) -> Iterable[Reading]:
 
 
 def _kind(context: Context, path: str) -> str:
-    """Return the type of a path; `prefix` where files begin with it, as Megatron's do, and nothing without either.
+    """Return the type of a path; `prefix` if file names begin with it, as with Megatron; empty if neither.
 
-    Of several paths with commas between them, as loaders of JSON files take them, all must be there.
+    With several comma-separated paths, as accepted by loaders of JSON files, all must exist.
     """
     try:
         return context.host.stat(path).kind
@@ -110,14 +110,14 @@ def data_storage(context: Context) -> Iterable[Reading]:
 
 
 def mount_of(host: Host, path: str) -> Optional[Mount]:
-    """Return the mount that holds a path, or will hold it once it is made; links on the way are followed."""
+    """Return the mount that contains a path, or will contain it once created; links are followed."""
     while path != "/" and not exists(host, path):
         path = posixpath.dirname(path)
     return mount_holding(host.read(MOUNTINFO), realpath(host, path))
 
 
 def _disk_of(context: Context, mount: Mount) -> Optional[str]:
-    """Return the disk of /sys/block that a mounted partition is on, None for another kind of device."""
+    """Return the disk of /sys/block that a mounted partition is on, None for other kinds of devices."""
     device = mount.line.partition(" - ")[2].split()[1]
     if not device.startswith("/dev/"):
         return None

@@ -32,7 +32,7 @@ class User(NamedTuple):
 
 
 def require_devices(context: Context) -> tuple[int, ...]:
-    """Return N of every /dev/davinciN; NotApplicable without one: this container was not started for an NPU."""
+    """Return N of every /dev/davinciN; NotApplicable if there is none: this container was not started for an NPU."""
     nodes = device_nodes(context)
     if not nodes:
         raise NotApplicable(Message("this container has no {nodes}", nodes=NODES), NODES)
@@ -63,7 +63,7 @@ def access(context: Context) -> Iterable[Reading]:
         try:
             found = context.host.stat(path)
         except Missing:
-            continue  # of which `containers.device_nodes` reads
+            continue  # reported by `containers.device_nodes`
         allowed = may_open(found, user)
         text = f"{path}: mode {found.mode:04o}, user {found.uid}, group {found.gid}"
         shown = Message("user {uid} may open it", uid=user.uid)
@@ -81,7 +81,7 @@ def access(context: Context) -> Iterable[Reading]:
 
 
 def job_user(context: Context) -> User:
-    """Return who the job runs as: the process of --pid, else whoever runs envtune; Undetermined if it is unreadable."""
+    """Return who the job runs as: the process of --pid, else the user of envtune; raises Undetermined if unreadable."""
     pid = context.target.options.pid
     if pid is None and context.host.euid == 0:
         return User(0, frozenset({0}), "root")
@@ -96,7 +96,7 @@ def job_user(context: Context) -> User:
 
 
 def parse_user(text: str, source: str) -> Optional[User]:
-    """Return the effective user and groups of /proc/PID/status, proc(5); None where a line is missing."""
+    """Return the effective user and groups of /proc/PID/status, proc(5); None if a line is missing."""
     rows = {key: value.split() for key, _, value in (line.partition(":") for line in text.splitlines())}
     uids, gids, others = (rows.get(key, []) for key in ("Uid", "Gid", "Groups"))
     if len(uids) < 2 or len(gids) < 2 or not all(word.isdecimal() for word in (*uids, *gids, *others)):
@@ -105,7 +105,7 @@ def parse_user(text: str, source: str) -> Optional[User]:
 
 
 def may_open(found: FileStat, user: User) -> bool:
-    """Return whether the mode lets a user read and write, as path_resolution(7) says: the first class that fits."""
+    """Return whether the mode lets a user read and write, as in path_resolution(7): the first class that applies."""
     if user.uid == 0:
         return True
     shift = 6 if user.uid == found.uid else 3 if found.gid in user.groups else 0

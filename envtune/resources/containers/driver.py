@@ -1,4 +1,4 @@
-"""What of the host's driver a container was given: its version file, the DCMI library, npu-smi.
+"""The parts of the host's driver mounted into a container: its version file, the DCMI library, npu-smi.
 
 Source: Ascend Docker Runtime, "Default Content Mounted by Ascend Docker Runtime" (tables of the training servers).
 """

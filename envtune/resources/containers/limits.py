@@ -22,7 +22,7 @@ from envtune.resources.system.mounts import MOUNTINFO, Mount, mount_at
 SHARED = "/dev/shm"
 MEBIBYTE = 1 << 20
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-UNLIMITED = 1 << 60  # bytes; cgroup 1 shows a number near 2^63 where there is no limit
+UNLIMITED = 1 << 60  # bytes; cgroup 1 shows a number near 2^63 if there is no limit
 
 
 @probe("containers.shared_memory", unit="MB")
@@ -40,7 +40,7 @@ def shared_memory(context: Context) -> Iterable[Reading]:
 def shared_memory_fits(context: Context) -> Iterable[Reading]:
     """Memory limit of the container: whether a full /dev/shm, whose pages count towards it, stays within.
 
-    Kubernetes gives an emptyDir without sizeLimit exactly the memory limit of its pod.
+    In Kubernetes an emptyDir without sizeLimit gets exactly the memory limit of its pod.
     """
     host = context.host
     mount = _shared(host)
@@ -64,7 +64,7 @@ def _shared(host: Host) -> Mount:
 
 
 def size_of(mount: Mount) -> Optional[int]:
-    """Return the `size=` of a tmpfs in bytes; None without one (then it is half of the memory)."""
+    """Return the `size=` of a tmpfs in bytes; None if not set (then it is half of the memory)."""
     for option in mount.options:
         match = re.fullmatch(r"size=(\d{1,15})([kmg]?)", option)
         if match is not None:
@@ -73,7 +73,7 @@ def size_of(mount: Mount) -> Optional[int]:
 
 
 def memory_limit(host: Host) -> Optional[tuple[int, str]]:
-    """Return the least memory limit of the own control group and those above in bytes, and its file; None without."""
+    """Return the lowest memory limit of this control group and its parents in bytes, and its file; None if none."""
     try:
         found = list(_limits(host))
     except Missing:

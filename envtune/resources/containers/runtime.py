@@ -1,4 +1,4 @@
-"""Which program started this container, by what it leaves in the container.
+"""Which program started this container, from the traces it leaves in the container.
 
 Sources: systemd's Container Interface (the variable `container`), the marker files of Docker and Podman, the cgroup
 and mount paths of Docker, containerd, CRI-O, iSulad and LXC, the variables that a kubelet sets in every container.
@@ -17,7 +17,7 @@ from envtune.model import Fact
 
 KUBERNETES = "kubernetes"
 PLACES = ("/proc/self/cgroup", "/proc/1/cgroup", "/proc/self/mountinfo")
-# What a line of PLACES holds -> the runtime; a pod first, because its containers are those of containerd or CRI-O.
+# Text in a line of PLACES -> the runtime; pods first, because their containers run in containerd or CRI-O.
 SIGNS = (
     ("kubepods", KUBERNETES),
     ("/kubelet/", KUBERNETES),

@@ -1,6 +1,6 @@
-"""BIOS settings: the operating system does not show them, so an operator states what the BIOS screen shows.
+"""BIOS settings: the operating system does not show them, so an operator attests what the BIOS screen shows.
 
-The statement lives in /etc/envtune/attestations.json:
+The attestation is in /etc/envtune/attestations.json:
 
     {"bios.power_policy": {"value": "Performance", "by": "zhang.san", "date": "2026-01-31"}}
 
@@ -21,7 +21,7 @@ from envtune.messages import N_, Message
 from envtune.model import Evidence, Reading
 
 ATTESTATIONS = "/etc/envtune/attestations.json"
-POWER_POLICY = "bios.power_policy"  # the key of an attestation; sites have it in their files
+POWER_POLICY = "bios.power_policy"  # the key of an attestation; used in sites' files
 
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
@@ -43,7 +43,7 @@ def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS ha
 
 
 def read_attestation(host: Host, name: str) -> Mapping[str, str]:
-    """Return the entry `name` with its `value`, `by` and `date`; Undetermined where nobody stated it in full."""
+    """Return the entry `name` with its `value`, `by` and `date`; raises Undetermined if it is missing or incomplete."""
     try:
         text = host.read(ATTESTATIONS)
     except Missing:

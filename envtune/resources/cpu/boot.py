@@ -1,6 +1,6 @@
 """What sets the CPU governor at boot: the cpupower service, tuned, power-profiles-daemon, or the kernel command line.
 
-Read from the files of systemd and the services, so that no command is run and a recorded host gives the same answer.
+Read from the files of systemd and the services, so that no command is run and a recorded host gives the same result.
 Sources: porting guide 003:1389-1399 (cpupower); the units and configuration files of RHEL's kernel-tools, of the
 kernel's own tools/power/cpupower, Debian's cpufrequtils, Ubuntu's ondemand.service (systemd package up to 20.04), tuned
 and power-profiles-daemon.
@@ -27,7 +27,7 @@ OWN_UNIT = "envtune-governor.service"
 
 
 class BootSetting(NamedTuple):
-    """Who sets which governor at boot, and the file that says so; the governor is empty when it is unknown."""
+    """Who sets which governor at boot, and the file that says so; the governor is empty if unknown."""
 
     owner: str
     governor: str
@@ -42,7 +42,7 @@ def cpupower(context: Context) -> Iterable[Reading]:
     On Ubuntu /usr/bin/cpupower is a wrapper that only starts /usr/lib/linux-tools/<release>/cpupower.
     Source: porting guide 003:1389-1399.
     """
-    context.cached(policies)  # without frequency control there is nothing to use it for
+    context.cached(policies)  # without frequency control it has no use
     host = context.host
     path = find_binary(host, "cpupower")
     if path is None:
@@ -108,13 +108,13 @@ def _precedence(settings: list[BootSetting]) -> Text:
 
 
 def enabled_link(host: Host, unit: str) -> Optional[str]:
-    """Return the link that makes systemd start `unit` at boot; None when there is none."""
+    """Return the link that makes systemd start `unit` at boot; None if there is none."""
     links = host.glob(f"{UNITS}/*.wants/{unit}")
     return links[0] if links else None
 
 
 def _read_optional(host: Host, path: str) -> Optional[str]:
-    """Return the text, None when the file is not there; other errors are raised, because nothing is known then."""
+    """Return the text, None if the file does not exist; other errors are raised, because then nothing is known."""
     try:
         return host.read(path)
     except Missing:
@@ -122,7 +122,7 @@ def _read_optional(host: Host, path: str) -> Optional[str]:
 
 
 def _own_unit(host: Host) -> Optional[BootSetting]:
-    """Return what the unit that envtune writes sets; systemd starts it after cpupower's."""
+    """Return the governor set by envtune's unit; systemd starts it after cpupower's."""
     if enabled_link(host, OWN_UNIT) is None:
         return None
     path = f"{UNITS}/{OWN_UNIT}"
@@ -156,7 +156,7 @@ def assignments(text: str) -> Mapping[str, str]:
 
 
 def cpupower_governor(text: str) -> str:
-    """Return the governor of a cpupower configuration, empty when it names none.
+    """Return the governor of a cpupower configuration, empty if it names none.
 
     It is `performance` in `CPUPOWER_START_OPTS="frequency-set -g performance"` and in `GOVERNOR='performance'`.
     """
@@ -187,19 +187,19 @@ def _command_line(host: Host) -> Optional[BootSetting]:
 
 
 def _power_profiles(host: Host) -> Optional[BootSetting]:
-    """Return the daemon that moves governors by rules of its own, so that what cpupower sets need not last."""
+    """Return the daemon that changes governors by its own rules, so that cpupower's setting may not last."""
     link = enabled_link(host, "power-profiles-daemon.service")
     return None if link is None else BootSetting("power-profiles-daemon", "", link, "")
 
 
 def _ondemand(host: Host) -> Optional[BootSetting]:
-    """Return what Ubuntu up to 20.04 sets a minute after boot: ondemand, or powersave where there is none."""
+    """Return what Ubuntu up to 20.04 sets a minute after boot: ondemand, or powersave if that is not available."""
     link = enabled_link(host, "ondemand.service")
     return None if link is None else BootSetting("ondemand.service", "ondemand", link, link)
 
 
 def _tuned(host: Host) -> Optional[BootSetting]:
-    """Return what the active profile sets under `[cpu]`; None when tuned is off or its profile sets no governor."""
+    """Return what the active profile sets under `[cpu]`; None if tuned is off or its profile sets no governor."""
     for name in reversed(tuned_profiles(host) or []):
         setting = tuned_governor(host, name)
         if setting is not None:
@@ -209,14 +209,14 @@ def _tuned(host: Host) -> Optional[BootSetting]:
 
 
 def tuned_governor(host: Host, profile: str) -> Optional[tuple[str, str]]:
-    """Return (governor, file) that a tuned profile sets, its `include=` followed; None when it sets none."""
+    """Return (governor, file) that a tuned profile sets, following `include=`; None if it sets none."""
     option = tuned_option(host, profile, "cpu", "governor")
     # `a|b`: the first that the kernel offers
     return None if option is None else (option[0].split("|")[0].strip(), option[1])
 
 
 def tuned_option(host: Host, profile: str, section: str, key: str, depth: int = 0) -> Optional[tuple[str, str]]:
-    """Return (value, file) of an option of a tuned profile, its `include=` followed; None when it sets none."""
+    """Return (value, file) of an option of a tuned profile, following `include=`; None if it sets none."""
     text, path = _read_profile(host, profile)
     sections = ini_sections(text)
     value = sections.get(section, {}).get(key, "")
@@ -230,7 +230,7 @@ def tuned_option(host: Host, profile: str, section: str, key: str, depth: int = 
 
 
 def tuned_profiles(host: Host) -> Optional[list[str]]:
-    """Return the active profiles, the last one wins; None when tuned is not started at boot."""
+    """Return the active profiles, the last one wins; None if tuned is not started at boot."""
     if enabled_link(host, "tuned.service") is None:
         return None
     return (_read_optional(host, TUNED_ACTIVE) or "").split()

@@ -21,10 +21,10 @@ from envtune.model import Command, Evidence, Expectation, Reading
 from envtune.ranges import cpu_numbers, join_subjects, whole_number
 
 ROOT = "/sys/devices/system/cpu"
-# Porting guide 003:1359-1387, table 1: the six modes it knows.
+# Porting guide 003:1359-1387, table 1: the six modes it lists.
 GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative", "schedutil")
 _DIGITS = re.compile(r"[0-9]+")
-# Drivers that run their own algorithm under the names `performance` and `powersave`:
+# Drivers that implement their own algorithm under the names `performance` and `powersave`:
 # https://docs.kernel.org/admin-guide/pm/intel_pstate.html and amd-pstate.html, active mode.
 SELF_SCALING = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
@@ -52,7 +52,7 @@ def _governors(context: Context) -> tuple[Reading, ...]:
 
 
 def driver_name(context: Context) -> str:
-    """Return the scaling driver, which the kernel has one of for all policies; empty when it cannot be read."""
+    """Return the scaling driver, of which the kernel has one for all policies; empty if it cannot be read."""
     try:
         return context.host.read(context.cached(policies)[0].file("scaling_driver")).strip()
     except HostError:
@@ -68,14 +68,14 @@ def policies(context: Context) -> tuple[Policy, ...]:
         reason = Message("this kernel offers no CPU frequency control (no driver, or disabled in the BIOS)")
         raise NotApplicable(reason, f"{ROOT}/cpufreq")
     folders = sorted((_number(folder), folder) for folder in map(posixpath.dirname, paths))
-    ends = (folders[0][1], folders[-1][1])  # a kernel has a file for all of its policies, or for none
+    ends = (folders[0][1], folders[-1][1])  # a kernel has a file for all its policies, or for none
     lists = ("affected_cpus", "related_cpus")
     names = tuple(name for name in lists if any(_is_there(host, f"{folder}/{name}") for folder in ends))
     return tuple(Policy(_cpus(host, folder, number, names), folder) for number, folder in folders)
 
 
 def _is_there(host: Host, path: str) -> bool:
-    """Return whether this kernel has a file for its policies; one that cannot be read is there."""
+    """Return whether this kernel has a file for its policies; an unreadable one counts as existing."""
     try:
         return exists(host, path)
     except HostError as error:
@@ -88,7 +88,7 @@ def _number(path: str) -> int:
 
 
 def _cpus(host: Host, folder: str, number: int, names: Iterable[str]) -> str:
-    """Return the CPUs of a policy; the number of the policy alone where the kernel does not list them."""
+    """Return the CPUs of a policy; only the number of the policy if the kernel does not list them."""
     for name in names:
         try:
             text = host.read(f"{folder}/{name}")
@@ -114,7 +114,7 @@ def _governor_reading(host: Host, policy: Policy, driver: str) -> Reading:
 
 
 def _remark(name: str, driver: str) -> Optional[Text]:
-    """Return the name with what it means here; None where the name says it all."""
+    """Return the name with its meaning here; None if the name is sufficient."""
     if name not in GOVERNORS:
         return Message("{name} (a governor envtune does not know)", name=name)
     if name == "powersave" and driver in SELF_SCALING:
@@ -201,7 +201,7 @@ def _ceiling_reading(host: Host, policy: Policy) -> Reading:
 
 
 def _ceiling_words(top: int, expectation: Expectation) -> Text:
-    """Word an expectation of the percentage as a frequency of this CPU."""
+    """Express an expected percentage as a frequency of this CPU."""
     least = expect.only(expectation, "ge")
     if least is None:
         return expect.describe(expectation, expect.in_unit("%"))

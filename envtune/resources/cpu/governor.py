@@ -1,4 +1,4 @@
-"""The governor that is wanted: what the checks expect, which a site's policy may change."""
+"""The expected governor: what the checks expect, which a site's policy may change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNNING, AT_BOOT = "cpu.governors", "cpu.boot_governor"  # probes
 
 
 def governor_expectations(checks: Iterable[Check]) -> Mapping[str, Sequence[Expectation]]:
-    """Return by probe what is expected of the running governor and of the one at boot."""
+    """Return, by probe, what is expected of the running governor and of the one at boot."""
     found: dict[str, list[Expectation]] = {}
     for check in checks:
         inner = expect.matchers(check.expect)
@@ -25,7 +25,7 @@ def governor_expectations(checks: Iterable[Check]) -> Mapping[str, Sequence[Expe
 
 
 def expected_governor(context: Context, probe: str, default: str) -> str:
-    """Return `default` where it is as expected or nothing is, else the first governor that is. Raises Skipped."""
+    """Return `default` if it is as expected or nothing is expected, else the first governor that is. Raises Skipped."""
     stated = context.expectations.get(probe, ())
     for governor in (default, *GOVERNORS):
         if all(_holds(one, governor) for one in stated):
@@ -37,5 +37,5 @@ def expected_governor(context: Context, probe: str, default: str) -> str:
 def _holds(expectation: Expectation, governor: str) -> bool:
     try:
         return expect.matches(expectation, governor)
-    except (TypeError, ValueError):  # a number is wanted
+    except (TypeError, ValueError):  # a number is expected
         return False

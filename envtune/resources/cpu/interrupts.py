@@ -1,7 +1,7 @@
 """Which CPUs handle the interrupts of the network interfaces.
 
-Each queue of a card has an interrupt of its own, listed in `msi_irqs` of the card's PCI device; what handles it is in
-`effective_affinity_list`. Sources: kernel, Documentation/ABI/testing/sysfs-bus-pci (msi_irqs),
+Each queue of a card has its own interrupt, listed in `msi_irqs` of the card's PCI device; the CPUs that handle it are
+in `effective_affinity_list`. Sources: kernel, Documentation/ABI/testing/sysfs-bus-pci (msi_irqs),
 Documentation/ABI/testing/sysfs-class-net (operstate), core-api/irq/irq-affinity.rst, networking/scaling.rst (queues of
 a card spread over CPUs); irqbalance(1).
 """
@@ -53,7 +53,7 @@ def _reading(context: Context, name: str, numbers: Sequence[int]) -> Reading:
             cpus.update(cpu_numbers(context.host.read(INTERRUPTS % number)))
             looked_at += 1
         except Missing:
-            continue  # of a queue that is not in use
+            continue  # belongs to an unused queue
     evidence = Evidence("/proc/irq/*/effective_affinity_list", f"{numbers[0]}-{numbers[-1]}: {cpu_text(cpus)}")
     if looked_at < 2 or not cpus:
         return Reading(name, None, evidence, reason=Message("the CPUs of its interrupts are unknown"))
@@ -67,7 +67,7 @@ def _reading(context: Context, name: str, numbers: Sequence[int]) -> Reading:
 
 
 def _npu_cpus(host: Host) -> set[int]:
-    """Return the CPUs that handle interrupts of NPUs; none where that is unknown."""
+    """Return the CPUs that handle interrupts of NPUs; none if unknown."""
     found: set[int] = set()
     try:
         for path in host.glob(NPU_INTERRUPT):

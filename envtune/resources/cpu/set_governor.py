@@ -1,4 +1,4 @@
-"""The governor of the running kernel, policy by policy; it is gone at the next boot."""
+"""Set the governor of the running kernel, policy by policy; it is lost at the next boot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def set_governor(
     *,
     governor: Annotated[str, N_("Governor to set where no policy expects another one.")] = "performance",
 ) -> Iterable[Change]:
-    """Propose `governor` for every policy; one that the kernel does not offer it for stays as it is and is named."""
+    """Propose `governor` for every policy; policies for which it is not offered stay unchanged and are named."""
     host = context.host
     governor = expected_governor(context, RUNNING, governor)
     changes: list[tuple[Policy, str]] = []

@@ -1,6 +1,6 @@
-"""The governor at boot: a unit of envtune's own, enabled by systemctl; nothing is started or stopped now.
+"""Set the governor at boot: an envtune unit, enabled by systemctl; nothing is started or stopped now.
 
-Where tuned sets it, a profile that includes the active one takes the unit's place: two owners of one setting would
+If tuned sets it, a profile that includes the active one is used instead of the unit: two owners of one setting would
 override each other. Sources: porting guide 003:1397-1399; systemd.unit(5), tuned.conf(5).
 """
 
@@ -46,7 +46,7 @@ def unit_text(governor: str = DEFAULT) -> str:
 
 @action("cpu.set_governor_at_boot")
 def set_governor_at_boot(context: Context, findings: Sequence[Finding]) -> Iterable[Change]:
-    """Propose a unit that sets the governor that is expected, or a tuned profile where tuned is enabled."""
+    """Propose a unit that sets the expected governor, or a tuned profile if tuned is enabled."""
     active, governor = tuned_profiles(context.host), expected_governor(context, AT_BOOT, DEFAULT)
     if active is None:
         return [_unit_change(context.host, findings, governor)]
@@ -61,7 +61,7 @@ def _unit_change(host: Host, findings: Sequence[Finding], governor: str) -> Chan
     is_enabled = {"argv": ["systemctl", "is-enabled", OWN_UNIT], "contains": "enabled"}
     operations = [file_operation(host, target, text), _systemctl("enable", "disable", OWN_UNIT, is_enabled)]
     link = enabled_link(host, "ondemand.service")
-    if link is not None:  # it sets its governor a minute after boot, behind every unit
+    if link is not None:  # it sets its governor a minute after boot, after every unit
         gone = {"argv": ["test", "!", "-e", link]}
         operations.append(_systemctl("disable", "enable", "ondemand.service", gone))
     ids = tuple(dict.fromkeys(finding.id for finding in findings))
@@ -92,7 +92,7 @@ def _systemctl(verb: str, undo: str, unit: str, check: dict[str, Any]) -> dict[s
 
 
 def _other_owners(host: Host, governor: str) -> tuple[Text, ...]:
-    """Return who else sets another governor at boot, and what becomes of it."""
+    """Return who else sets a different governor at boot, and what happens to that setting."""
     owners: list[Text] = []
     for setting in boot_settings(host):
         if setting.owner == OWN_UNIT or setting.governor == governor:

@@ -23,7 +23,7 @@ NODES = "/sys/devices/system/node"
 
 
 def cpu_text(numbers: Iterable[int]) -> str:
-    """Return CPUs as the kernel lists them: `0-3,8`."""
+    """Return CPUs in the kernel's list format: `0-3,8`."""
     return join_subjects(f"cpu{number}" for number in sorted(numbers)).replace("cpu", "").replace(", ", ",") or "-"
 
 
@@ -94,7 +94,7 @@ def isolated(context: Context) -> Iterable[Reading]:
 
 
 def allowed_cpus(status: str) -> tuple[int, ...]:
-    """Return the CPUs of `Cpus_allowed_list` in a /proc/PID/status; empty when it has no such line."""
+    """Return the CPUs of `Cpus_allowed_list` in a /proc/PID/status; empty if it has no such line."""
     for line in status.splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return cpu_numbers(line.partition(":")[2])

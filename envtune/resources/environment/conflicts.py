@@ -17,7 +17,7 @@ HCCL_DEFAULT_EXEC = 1836  # s; AIV 1091
 
 
 class Conflict(NamedTuple):
-    """What a rule says of its pair. `found` is None when that is unknown; `words` then say why."""
+    """The result of a rule for its pair. `found` is None if unknown; then `words` say why."""
 
     found: Optional[bool]
     words: Text
@@ -67,7 +67,7 @@ def _pcie_and_roce(context: Context, variables: Mapping[str, str]) -> Optional[C
 
 
 def _whitelist(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """Find a whitelist that is on without its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
+    """Find a whitelist that is enabled without its file. Source: hicann/hccl docs/zh/user_guide/hccl_env."""
     if variables.get("HCCL_WHITELIST_DISABLE") != "0":
         return None
     path = variables.get("HCCL_WHITELIST_FILE", "")
@@ -96,7 +96,7 @@ def _stream_queue(context: Context, variables: Mapping[str, str]) -> Optional[Co
 
 
 def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """Find a set HCCL_EVENT_TIMEOUT that does not exceed HCCL_EXEC_TIMEOUT; 0 waits for ever.
+    """Find a set HCCL_EVENT_TIMEOUT that does not exceed HCCL_EXEC_TIMEOUT; 0 waits forever.
 
     Source: Ascend/pytorch docs/zh/environment_variable_reference/HCCL_EVENT_TIMEOUT.md.
     """
@@ -111,7 +111,7 @@ def _event_and_exec(context: Context, variables: Mapping[str, str]) -> Optional[
 
 
 def _two_allocators(context: Context, variables: Mapping[str, str]) -> Optional[Conflict]:
-    """Find both set where both are read, from 26.2.0 on torch 2.10 on: an error.
+    """Find both set if both are read, which is an error (from 26.2.0 with torch 2.10 on).
 
     Source: Ascend/pytorch docs/zh/environment_variable_reference/PYTORCH_ALLOC_CONF.md.
     """

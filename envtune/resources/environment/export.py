@@ -1,7 +1,7 @@
-"""Variables for the jobs to come: one env file, /etc/profile.d, or a block in a launch script.
+"""Set variables for future jobs: one env file, /etc/profile.d, or a block in a launch script.
 
-A file changes no running process and no shell that is open. What a setting fixes is not assumed: the file as it would
-be is read again as a job would read it, and the checks are judged on that.
+A file does not change running processes or open shells. What a setting fixes is not assumed: the future file is
+interpreted as a job would read it, and the checks are judged on the result.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EnvFile(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """The file as it would be, what a job would get from it, and which checks that fixes."""
+    """The future file, what a job would get from it, and which checks that fixes."""
 
     text: str
     environment: JobEnvironment
@@ -89,7 +89,7 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
 def _writable(
     context: Context, file: EnvFile, settings: tuple[Setting, ...], unchanged: tuple[Unchanged, ...]
 ) -> tuple[tuple[Setting, ...], tuple[Unchanged, ...]]:
-    """Return the settings that a line in the file can make; raises Skipped where it is no place for such lines."""
+    """Return the settings that a line in the file can express; raises Skipped if the file cannot contain such lines."""
     if file.kind != "script" or file.text is None:
         return settings, unchanged
     language = foreign_language(file.path, file.text)
@@ -117,13 +117,13 @@ def _writable(
 
 
 def _other_language(file: Optional[EnvFile]) -> list[Text]:
-    """Say that the launch script is in a language that takes no block; nothing where it is for a shell."""
+    """Return why a launch script's language cannot contain a block; nothing for a shell script."""
     language = foreign_language(file.path, file.text) if file is not None and file.text is not None else None
     return [] if file is None or language is None or file.kind != "script" else [not_for_a_shell(file.path, language)]
 
 
 def _readonly(context: Context, file: EnvFile) -> dict[str, str]:
-    """Return the variables that the script, or one that it sources, makes readonly at any place, and that place.
+    """Return the variables that the script, or one that it sources, makes readonly anywhere, and where.
 
     A line that assigns to one ends sh, and bash under `set -e`.
     """
@@ -137,7 +137,7 @@ def _readonly(context: Context, file: EnvFile) -> dict[str, str]:
 
 
 def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Text:
-    """Say why no variable is set: it is left on purpose, or a person has to choose it."""
+    """Return why no variable is set: it is left alone on purpose, or a person has to choose it."""
     if unchanged:
         return clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in unchanged)
     remedy = findings[0].check.remedy or Message("see the check")
@@ -147,7 +147,7 @@ def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Tex
 def _settings(
     context: Context, checks: Sequence[Check], judge: Judge
 ) -> tuple[tuple[Setting, ...], tuple[Unchanged, ...]]:
-    """Return what helps to fix these checks, and what of the profile is left on purpose."""
+    """Return what helps to fix these checks, and what part of the profile is left alone on purpose."""
     advice = train(context)
     every = attribute(context, (*path_advice(context), *advice.settings), checks, judge)
     helpful = [setting for setting in every if setting.checks]
@@ -166,7 +166,7 @@ def _not_frozen(context: Context, name: str) -> Text:
 
 
 def _would_freeze(context: Context, setting: Setting) -> bool:
-    """Return whether a file would hold this shell's whole search path: every job that reads it would get that one."""
+    """Return whether a file would contain this shell's whole search path, which every job reading it would get."""
     if setting.value is None or setting.prefixes or setting.name not in LISTS:
         return False
     inherited = context.host.environ.get(setting.name, "")
@@ -205,7 +205,7 @@ def default_file(host: Host) -> str:
 
 
 def launchers(path: str, kind: str) -> Text:
-    """Say which launchers see what is in the file."""
+    """Return which launchers read the file."""
     if kind == "script":
         return Message("every job that this script starts gets it, whoever starts the script; other jobs do not")
     if kind == "docker":
@@ -226,7 +226,7 @@ def launchers(path: str, kind: str) -> Text:
 
 
 def _best(context: Context, file: EnvFile, settings: Sequence[Setting], checks: Sequence[Check], judge: Judge) -> Draft:
-    """Return the way to put the settings into the file that fixes the most; the first of equals."""
+    """Return the placement of the settings in the file that fixes the most; the first of equals."""
     best: Optional[Draft] = None
     for text in _texts(context, file, settings):
         environment = _read_again(context, file, text)
@@ -259,7 +259,7 @@ def _texts(context: Context, file: EnvFile, settings: Sequence[Setting]) -> Iter
 
 
 def _extends(context: Context, name: str) -> bool:
-    """Return whether an env file for docker may hold the variable: a search path only where it holds one already."""
+    """Return whether an env file for docker may contain the variable: a search path only if it already has one."""
     return name not in LISTS or name in context.target.environment.places
 
 
@@ -269,7 +269,7 @@ def _locale(host: Host) -> str:
 
 
 def _read_again(context: Context, file: EnvFile, text: str) -> JobEnvironment:
-    """Return what a job gets if the file holds `text`, read as job/environment.py reads it."""
+    """Return what a job gets if the file contains `text`, interpreted as in job/environment.py."""
     host, options = context.host, context.target.options
     base = shell_environment(host)
     if file.kind == "script":
@@ -287,7 +287,7 @@ def _unread(file: EnvFile, context: Context) -> Text:
 
 
 def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
-    """Say where the variables are set again behind our block."""
+    """Return where the variables are set again after our block."""
     places = {setting.name: best.environment.places.get(setting.name) for setting in settings}
     again = {_own_place(file, best, place): name for name, place in places.items() if place is not None}
     where = enumerated([f"{name} ({at})" for at, name in again.items()] or [s.name for s in settings])
@@ -298,7 +298,7 @@ def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence
     )
     for setting in settings:
         why = None
-        if setting.name:  # lines in a reason are those of the file as it is where it says so without a block, too
+        if setting.name:  # the reason has the current file's line numbers if it is the same without a block
             why = context.target.environment.why_unknown(setting.name) or best.environment.why_unknown(setting.name)
         if why is not None:
             return Message("{reason} ({why})", reason=reason, why=why)
@@ -306,7 +306,7 @@ def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence
 
 
 def _own_place(file: EnvFile, best: Draft, place: str) -> str:
-    """Return `file:line` as the file is now; the place was found in it with a block that was only tried."""
+    """Return `file:line` in the current file; the place was found in a version with a tentative block."""
     path, _, number = place.rpartition(":")
     if path != file.path or not number.isdigit():
         return place

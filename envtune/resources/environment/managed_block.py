@@ -1,4 +1,4 @@
-"""The block that envtune manages in somebody's file, between two marks; the rest stays as it is, byte by byte."""
+"""The block that envtune manages in a user's file, between two marks; the rest is kept byte by byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envtune.shell.lexer import ShellSyntaxError
 from envtune.shell.parser import statement_lines
 
 BEGIN, END = "# >>> envtune >>>", "# <<< envtune <<<"
-MOST_POSITIONS = 60  # statements before which a block is tried
+MOST_POSITIONS = 60  # statements before which placing a block is tried
 _KEY = re.compile(
     r"(?:(?:export )?(?=\w+=)|unset )(?P<name>[A-Za-z_]\w*)(?:=|$)"
     r"|case \":\$\{(?P<path>[A-Za-z_]\w*)"
@@ -22,7 +22,7 @@ Lines = Callable[[Setting], list[str]]
 
 
 class UnclosedBlockError(Exception):
-    """The file holds a beginning mark, at `line`, without an end mark."""
+    """The file contains a begin mark, at `line`, without an end mark."""
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line}")
@@ -30,7 +30,7 @@ class UnclosedBlockError(Exception):
 
 
 def split(text: str) -> tuple[str, Optional[str], str]:
-    """Return what is before our block, the inside of the block (None without a block), and what is behind it."""
+    """Return the text before our block, inside it (None if there is no block), and after it."""
     rows = text.split("\n")
     marks = [row.strip() for row in rows]
     if BEGIN not in marks:
@@ -44,7 +44,7 @@ def split(text: str) -> tuple[str, Optional[str], str]:
 
 
 def line_in(now: str, changed: str, number: int) -> Optional[int]:
-    """Return the number in `now` of a line of `changed`, which differ in their blocks only; None for one in a block."""
+    """Return the number in `now` of a line of `changed`, which differ only in their blocks; None for one in a block."""
     first, size = _block(changed)
     if first < number <= first + size:
         return None
@@ -54,13 +54,13 @@ def line_in(now: str, changed: str, number: int) -> Optional[int]:
 
 
 def _block(text: str) -> tuple[int, int]:
-    """Return how many lines stand before the block, and how many it has with its marks."""
+    """Return how many lines precede the block, and how many it has including its marks."""
     before, inside, _ = split(text)
     return before.count("\n"), 0 if inside is None else inside.count("\n") + 2
 
 
 def entries(inside: str) -> Entries:
-    """Return the settings in a block, each with the comment above it; what is no setting belongs to the one before."""
+    """Return the settings in a block, each with the comment above it; other lines belong to the preceding setting."""
     found: Entries = {}
     comments: list[str] = []
     current = ""
@@ -79,9 +79,9 @@ def entries(inside: str) -> Entries:
 
 
 def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = bash_lines) -> str:
-    """Return the inside of a block with these settings in place of what it says about the same variables.
+    """Return the content of a block with these settings replacing those for the same variables.
 
-    An entry is read back by its lines: a value of several lines, which no path or number has, is left out.
+    An entry is parsed by lines: a multi-line value, which no path or number has, is left out.
     """
     found = entries(inside)
     for setting in settings:
@@ -93,10 +93,10 @@ def merged(inside: str, settings: Iterable[Setting], lang: str, lines: Lines = b
 
 
 def variants(text: str, inside: str, script: bool) -> Iterator[str]:
-    """Yield the file with a block that holds `inside`.
+    """Yield the file with a block that contains `inside`.
 
     First where the block is; then, in a script, before each top-level statement from the last one up, because what
-    comes later wins. An env file has it at its end.
+    comes later wins. In an env file it goes to the end.
     """
     before, there, behind = split(text)
     block = f"{BEGIN}\n{inside}{END}\n"

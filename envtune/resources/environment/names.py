@@ -1,6 +1,6 @@
 """Variables of the job whose name is one letter away from a documented one: nothing reads them.
 
-A name that somebody reads or documents is never taken for a misspelt one, nor is the name of another library's variable
+A name that is read or documented somewhere never counts as misspelt, nor does the name of another library's variable
 (NCCL_SOCKET_IFNAME) or one of a series (MASTER_PORT2, HCCL_IF_IPS).
 """
 
@@ -25,7 +25,7 @@ _NO_DIGIT = re.compile(r"\D")
 def misspelt_names(context: Context) -> Iterable[Reading]:
     """Names of variables of the job that look misspelt, with the documented name; one reading for all if none does."""
     environment = context.target.environment
-    context.target.variables()  # raises Undetermined where the job's are unknown
+    context.target.variables()  # raises Undetermined if the job's are unknown
     names = sorted({*(environment.variables or {}), *environment.unknown})
     meant = {name: right for name in names for right in [intended(name)] if right is not None}
     for name, right in meant.items():
@@ -40,7 +40,7 @@ def misspelt_names(context: Context) -> Iterable[Reading]:
 
 
 def intended(name: str) -> Optional[str]:
-    """Return the documented name that `name` is one edit away from; None where it is real, or like none."""
+    """Return the documented name that `name` is one edit away from; None if it is real, or similar to none."""
     known = documented()
     if len(name) < SHORTEST or name in known or name in table()["reads"]:
         return None
@@ -56,7 +56,7 @@ def _is_misspelt(name: str, right: str) -> bool:
 
 
 def _is_one_edit(one: str, other: str) -> bool:
-    """Return whether one letter was left out, added, replaced, or exchanged with its neighbour."""
+    """Return whether one letter was omitted, added, replaced, or swapped with its neighbour."""
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     same = next((n for n, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""What the search paths and CANN's variables of a job should be: only what differs from what it gets.
+"""What the search paths and CANN's variables of a job should be: only differences from what it gets.
 
 Sources: porting guide 003:2852-2860 (gcc), 003:2880-2885 (hdf5), 003:1118, 1567, 3044 (set_env.sh), 003:3295-3297
 (ASCEND_AICPU_PATH).
@@ -33,7 +33,7 @@ Keep = Callable[[str], bool]
 
 
 def advice(context: Context) -> tuple[Setting, ...]:
-    """Return search paths cleaned and completed, and CANN's environment; nothing where the variables are unknown."""
+    """Return cleaned and completed search paths, and CANN's environment; nothing if the variables are unknown."""
     if context.target.environment.variables is None:
         return ()
     paths = _Paths(context)
@@ -44,17 +44,17 @@ def advice(context: Context) -> tuple[Setting, ...]:
 
 
 class _Paths:
-    """The search paths that the job should have, in the making."""
+    """The search paths that the job should have, under construction."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._kept: dict[str, list[str]] = {}  # where entries are taken out
+        self._kept: dict[str, list[str]] = {}  # where entries are removed
         self._added: dict[str, list[str]] = {}
         self._reasons: dict[str, list[Text]] = {}
         self._of_other_installs: set[str] = set()  # names that lose entries of another CANN
 
     def entries(self, name: str) -> Optional[list[str]]:
-        """Return the entries as planned so far; None when they are unknown."""
+        """Return the entries as planned so far; None if unknown."""
         if self._context.target.environment.why_unknown(name) is not None:
             return None
         if name in self._kept:
@@ -63,7 +63,7 @@ class _Paths:
         return value.split(":") if value else []
 
     def filter(self, name: str, keep: Keep, reason: Text, other_install: bool = False) -> None:
-        """Take out the entries that are not kept."""
+        """Remove the entries that are not kept."""
         entries = self.entries(name)
         if entries is None:
             return
@@ -91,7 +91,7 @@ class _Paths:
 
 
 def _clean(context: Context, paths: _Paths) -> None:
-    """Take empty, relative, doubled and dead entries out of the search paths."""
+    """Remove empty, relative, duplicate and dead entries from the search paths."""
     for name in SEARCHED:
         entries = paths.entries(name)
         if not entries:
@@ -115,14 +115,14 @@ def _good(host: Host, files: bool) -> Keep:
         except Missing:
             return False
         except HostError:
-            return True  # it cannot be looked at
+            return True  # it cannot be examined
         return kind == "dir" or (files and kind == "file")
 
     return keep
 
 
 def _built(context: Context, paths: _Paths) -> None:
-    """Add what was built beside the system: a gcc, and an hdf5 for dumps."""
+    """Add what was built in addition to the system's: a gcc, and an hdf5 for dumps."""
     name, host = "LD_LIBRARY_PATH", context.host
     libraries = _normal(paths.entries(name))
     dead = [path for path in libraries if "gcc" in path and path.endswith("/lib64") and _absent(host, path)]
@@ -162,7 +162,7 @@ def _is_dir(host: Host, path: str) -> bool:
 
 
 def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
-    """Return the environment of the active install, where something of CANN is missing or of another install."""
+    """Return the environment of the active install, if something of CANN is missing or from another install."""
     try:
         install = active_install(context)
     except (HostError, Undetermined):
@@ -186,12 +186,12 @@ def _cann(context: Context, paths: _Paths) -> tuple[Setting, ...]:
         settings.append((Setting("ASCEND_AICPU_PATH", install.path, reason), {aicpu}))
         left = _defects_after(context, paths, settings)
     if left >= defects:
-        return ()  # nothing of it would help
+        return ()  # none of it would help
     return tuple(setting for setting, repaired in settings if not repaired <= left)
 
 
 Probe = Callable[[Context], Iterable[Reading]]
-_PROBES: tuple[Probe, ...] = (sourced, library_path, aicpu, one_install)  # of what CANN's variables can repair
+_PROBES: tuple[Probe, ...] = (sourced, library_path, aicpu, one_install)  # for what CANN's variables can repair
 
 
 def _defects(context: Context) -> set[Probe]:
@@ -213,7 +213,7 @@ def _finds_a_defect(context: Context, probe: Probe) -> bool:
 
 
 def _one_install(context: Context, install: Install, paths: _Paths) -> None:
-    """Take the entries of other installs out of the lists."""
+    """Remove the entries of other installs from the lists."""
 
     def belongs(entry: str) -> bool:
         try:
@@ -227,7 +227,7 @@ def _one_install(context: Context, install: Install, paths: _Paths) -> None:
 
 
 def _stale(context: Context, install: Install) -> Iterator[Setting]:
-    """Yield single paths that lead elsewhere: unset before the script, which need not set each of them."""
+    """Yield single paths that lead elsewhere: to be unset before the script, which may not set each of them."""
     known = context.target.environment.variables or {}
     for name in INSTALL_VARIABLES:
         value = known.get(name, "")

@@ -1,4 +1,4 @@
-"""Whether the variables lead there that name a directory or file; those are `paths` of envtune/data/variables.json."""
+"""Whether variables that name a directory or file are valid; they are `paths` in envtune/data/variables.json."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _reading(context: Context, name: str, path: str) -> Reading:
 
 
 def _defect(host: Host, path: str, row: Mapping[str, Any]) -> Optional[Text]:
-    """Return what is wrong with the place; raises HostError where it cannot be looked at."""
+    """Return what is wrong with the path; raises HostError if it cannot be examined."""
     try:
         kind = host.stat(path).kind
     except Missing:
@@ -77,7 +77,7 @@ def _defect(host: Host, path: str, row: Mapping[str, Any]) -> Optional[Text]:
 
 
 def _no_place(host: Host, path: str) -> Optional[Text]:
-    """Return why no directory can be made there: something above it is none."""
+    """Return why no directory can be created there: a parent is not a directory."""
     while path not in ("/", ""):
         path = posixpath.dirname(path)
         if not _is_missing(host, path):

@@ -1,7 +1,7 @@
-"""The variables that a job should get on this host, for training or for debugging: only what differs from what it gets.
+"""The variables that a job should get on this host, for training or for debugging: only differences from what it gets.
 
 The values come from envtune/data/variables.json (`train`, `profile_debug`), for the job's versions: what its torch_npu
-does not read is not asked for. Sources: porting guide 003:1302-1305, 2714-2750, 2945-2952; the table's own.
+does not read is not required. Sources: porting guide 003:1302-1305, 2714-2750, 2945-2952; the table's own.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from envtune.resources.network.names import job_nodes, master_addr
 
 
 class Setting(NamedTuple):
-    """One variable as it should be; `value` is None where it should not be set.
+    """One variable as it should be; `value` is None if it should not be set.
 
-    `checks` are the ids of the failing checks that it was seen to fix (simulate.py fills them in). `prefixes` are
-    directories to put before what a search path holds (`value` is then the whole path as it would be here). `script` is
-    a shell script that sets it and more, with `name` empty. `needs_consent`: the user is asked about it by itself.
-    `other_install`: it takes entries of another CANN out of a search path. `unless` are variables with an entry each:
-    where all hold theirs, the script has been sourced. `tidied` are the search paths whose empty entries go afterwards.
+    `checks` are the ids of the failing checks that it is known to fix (filled in by simulate.py). `prefixes` are
+    directories to prepend to a search path (`value` is then the resulting path here). `script` is a shell script that
+    sets it and more, with `name` empty. `needs_consent`: the user is asked about it separately. `other_install`: it
+    removes entries of another CANN from a search path. `unless` are variables with an entry each: if all contain
+    theirs, the script has already been sourced. `tidied` are the search paths whose empty entries are removed
+    afterwards.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Setting(NamedTuple):
 
 
 class Unchanged(NamedTuple):
-    """A variable that is not touched although it is not as the profile says."""
+    """A variable that is left alone although it differs from the profile."""
 
     name: str
     value: str
@@ -102,7 +103,7 @@ def _unknown_environment(context: Context) -> Optional[Text]:
 
 
 def _master(context: Context) -> Optional[Setting]:
-    """Return MASTER_ADDR of a job on one node: an address of this host. Nothing here tells the master of several.
+    """Return MASTER_ADDR of a job on one node: an address of this host. With several nodes the master is unknown here.
 
     Source: porting guide 003:3427.
     """
@@ -138,7 +139,7 @@ def _for_training(context: Context, name: str) -> Union[Setting, Unchanged, None
 
 
 def _current(context: Context, name: str) -> Optional[str]:
-    """Return the value, `unset`, or None when it is unknown."""
+    """Return the value, `unset`, or None if unknown."""
     try:
         return value_of(context, name)
     except Undetermined:
@@ -146,7 +147,7 @@ def _current(context: Context, name: str) -> Optional[str]:
 
 
 def is_read(context: Context, name: str) -> Optional[bool]:
-    """Return whether anything of the job reads the variable; None when that depends on a version that is not known."""
+    """Return whether anything in the job reads the variable; None if that depends on an unknown version."""
     if not only_torch_npu(name):
         return True
     release = torch_npu_of(context)
@@ -181,18 +182,18 @@ def _queue(context: Context, value: Optional[str]) -> Union[Setting, Unchanged, 
     except NotApplicable:
         return None
     except Undetermined:
-        reading = None  # unset, and the release decides: say it
+        reading = None  # unset, and the release decides: mention it
     if wanted is None or (reading is not None and (reading.reason is not None or wanted.accepts(str(reading.value)))):
         return None
     return _as_wanted(wanted, value)
 
 
 def _whitelist(context: Context, value: Optional[str]) -> Union[Setting, Unchanged, None]:
-    """Leave 0 with a whitelist alone, a decision; ask about 0 without one, which lets no node in."""
+    """Leave 0 with a whitelist alone, as it is deliberate; ask about 0 without one, which admits no node."""
     try:
         (reading,) = whitelist(context)
     except Undetermined:
-        return None  # not known: never switch a whitelist off blindly
+        return None  # unknown: never disable a whitelist blindly
     if reading.value == "off":
         return None
     shown = reading.shown or Literal("0")
@@ -230,7 +231,7 @@ def _out_of_range(context: Context, name: str, value: str) -> Optional[Setting]:
 
 
 def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Union[Setting, Unchanged]]:
-    """Yield for each pair in conflict a setting that ends it; where only a person can choose, what is left alone."""
+    """Yield a setting that resolves each conflicting pair; if only a person can choose, what is left alone."""
     known = dict(context.target.environment.variables or {})
     for name, setting in settings.items():
         known.pop(name, None)
@@ -253,7 +254,7 @@ def _conflicts(context: Context, settings: Mapping[str, Setting]) -> Iterator[Un
 
 
 def _later_event(known: Mapping[str, str]) -> Iterator[tuple[str, Optional[str]]]:
-    """Yield a wait as much behind HCCL_EXEC_TIMEOUT as the defaults (1868 and 1836 s) are; 0 for an endless one."""
+    """Yield a wait that exceeds HCCL_EXEC_TIMEOUT by as much as the defaults do (1868 and 1836 s); 0 if endless."""
     runs = checked_int(known.get("HCCL_EXEC_TIMEOUT", str(HCCL_DEFAULT_EXEC)))
     yield "HCCL_EVENT_TIMEOUT", str(runs + 1868 - HCCL_DEFAULT_EXEC) if runs else "0"
 
@@ -272,7 +273,7 @@ _RESOLUTIONS: Mapping[tuple[str, ...], _Resolution] = {
 
 
 def debug(context: Context) -> Advice:
-    """Return the variables of a run that is to show where and why it fails."""
+    """Return the variables for a run that shows where and why it fails."""
     settings: list[Setting] = []
     for name in names():
         value = about(name).get("profile_debug")

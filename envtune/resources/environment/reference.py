@@ -1,7 +1,7 @@
 """What is known about the variables of a job (envtune/data/variables.json): readers, ranges, profiles, versions.
 
-Which torch_npu reads a variable is known for the branches in the table only. A version is placed among them by the
-compatibility matrix (version -> branch) and judged by its neighbours: where they disagree it is not known.
+Which torch_npu reads a variable is known only for the branches in the table. A version is placed among them by the
+compatibility matrix (version -> branch) and judged by its neighbours: if they disagree it is unknown.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def names() -> tuple[str, ...]:
 
 
 def path_variables() -> Mapping[str, Mapping[str, Any]]:
-    """Return by name the variables that lead to a directory or a file: kind, whether their reader makes it, source."""
+    """Return, by name, the variables that name a directory or a file: kind, whether their reader creates it, source."""
     rows: Mapping[str, Mapping[str, Any]] = table()["paths"]
     return rows
 
 
 def documented() -> frozenset[str]:
-    """Return the name of every variable that somebody documents for jobs on NPUs."""
+    """Return the name of every variable that is documented for jobs on NPUs."""
     further = (name for listed in table()["names"].values() for name in listed)
     return frozenset((*names(), *path_variables(), *further))
 
@@ -79,7 +79,7 @@ class TorchNpu(NamedTuple):
 
 
 def torch_npu_of(context: Context) -> Union[TorchNpu, Text]:
-    """Return the job's torch_npu, or why it is unknown or cannot be placed; NO_TORCH_NPU where none is installed."""
+    """Return the job's torch_npu, or why it is unknown or cannot be placed; NO_TORCH_NPU if none is installed."""
     return context.cached(_torch_npu)
 
 
@@ -107,7 +107,7 @@ NO_TORCH_NPU = Message("torch_npu is not installed in the job's Python, and noth
 
 
 def _branches() -> Mapping[str, str]:
-    """Return torch_npu version -> branch, as released."""
+    """Return {torch_npu version: branch}, as released."""
     from envtune.resources.cann.compatibility import matrix
 
     rows = (row for row in matrix() if row.package == "torch_npu" and row.relation == "matched")
@@ -115,7 +115,7 @@ def _branches() -> Mapping[str, str]:
 
 
 def branches_around(version: str, branches: Mapping[str, str]) -> Optional[tuple[Position, Position]]:
-    """Return the two branches a version lies between, twice the same if it is released as one; None when unknown."""
+    """Return the two branches a version is between, twice the same if it is a release of one; None if unknown."""
     public = version.partition("+")[0]
     if public in branches:
         exact = position(branches[public])
@@ -156,7 +156,7 @@ def position(branch: str) -> Optional[Position]:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """Return a release that compares: `6.0.rc3` before `6.0.0`, a candidate counting as -100 and its number."""
+    """Return a comparable release: `6.0.rc3` before `6.0.0`, a candidate counting as -100 plus its number."""
     parts: list[int] = []
     for part in text.lower().split("."):
         candidate = re.fullmatch(r"rc(\d+)", part)
@@ -165,7 +165,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def release_at_least(found: TorchNpu, release: str, torch: str) -> Optional[bool]:
-    """Return whether it is `release` or later on a torch line of `torch` or later; None when that is unknown."""
+    """Return whether it is `release` or later on a torch line of `torch` or later; None if unknown."""
     wanted = (tuple(checked_int(part) for part in torch.split(".")), _release(release))
     if _reaches(found.low, wanted):
         return True
@@ -177,7 +177,7 @@ def _reaches(have: Position, want: Position) -> bool:
 
 
 def reads(found: TorchNpu, variable: str) -> Optional[bool]:
-    """Return whether this torch_npu reads the variable; None when it cannot be told."""
+    """Return whether this torch_npu reads the variable; None if unknown."""
     bits = table()["reads"].get(variable)
     return None if bits is None else judged(found, bits)
 
@@ -189,12 +189,12 @@ def read_everywhere(variable: str) -> bool:
 
 
 def behaves(found: TorchNpu, behaviour: str) -> Optional[bool]:
-    """Return whether this torch_npu behaves as `behaviour` says; None when it cannot be told."""
+    """Return whether this torch_npu behaves as `behaviour` says; None if unknown."""
     return judged(found, table()["behaviour"][behaviour]["branches"])
 
 
 def judged(found: TorchNpu, bits: str) -> Optional[bool]:
-    """Return what the branches around a version agree on; `bits` has one of 0, 1 and ? for each branch of the table."""
+    """Return what the branches around a version agree on; `bits` has 0, 1 or ? for each branch of the table."""
     at = {position(branch): bit for branch, bit in zip(table()["branches"], bits)}
     known = [where for where in at if where is not None]
     if found.low == found.high and found.low in at:

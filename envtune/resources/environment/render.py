@@ -1,7 +1,7 @@
-"""Settings in the form of what reads them: bash, fish, systemd, docker's env file, JSON. Pure: data in, text out.
+"""Settings in the format of their reader: bash, fish, systemd, docker's env file, JSON. Pure: data in, text out.
 
-Every value is quoted so that the reader gets exactly it. Sources: bash(1) and fish's manual on quotes, systemd.exec(5)
-(Environment=, UnsetEnvironment=) and systemd.syntax(7), docker's reference of `run --env-file`.
+Every value is quoted so that the reader gets exactly that value. Sources: bash(1) and fish's manual on quotes,
+systemd.exec(5) (Environment=, UnsetEnvironment=) and systemd.syntax(7), docker's reference of `run --env-file`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fish_quoted(text: str) -> str:
 
 
 def bash_lines(setting: Setting) -> list[str]:
-    """Return what a shell runs for one setting; running it twice changes nothing more."""
+    """Return the shell code for one setting; it is idempotent."""
     if setting.script:
         return [_sourced(setting), *map(_tidied, setting.tidied)]
     if setting.value is None:
@@ -46,7 +46,7 @@ def bash_lines(setting: Setting) -> list[str]:
 
 
 def _sourced(setting: Setting) -> str:
-    """Return the line that sources a script, unless it has been: most scripts put their entries in front again."""
+    """Return the line that sources a script unless it already was: most scripts would prepend their entries again."""
     path = bash_quoted(setting.script)
     # A vendor's script is not written for `set -e` and `set -u`.
     options = (("*e*u*|*u*e*", "eu"), ("*e*", "e"), ("*u*", "u"))
@@ -60,21 +60,21 @@ def _sourced(setting: Setting) -> str:
 
 
 def _tidied(name: str) -> str:
-    """Return the line that takes the empty entries out of a search path; they mean the current directory."""
+    """Return the line that removes empty entries from a search path; they mean the current directory."""
     ends = f"{name}=${{{name}#:}}; {name}=${{{name}%:}}"
     gap = f'case "${{{name}-}}" in *::*) {name}=${{{name}%%::*}}:${{{name}#*::}} ;; :*|*:) {ends} ;; *) break ;; esac'
     return f"while :; do {gap}; done"
 
 
 def _in_front(name: str, entry: str) -> str:
-    """Return the line that puts a directory in front of a search path, unless it is in it."""
+    """Return the line that prepends a directory to a search path, unless it is already in it."""
     word = bash_quoted(entry)
     add = f"export {name}={word}" + "${" + f"{name}:+:${name}" + "}"
     return f'case ":${{{name}-}}:" in *:{word}:*) ;; *) {add} ;; esac'
 
 
 def comment(text: str) -> str:
-    """Return a reason as a comment: one line, whatever it holds, without secrets."""
+    """Return a reason as a comment: always one line, without secrets."""
     return "# " + visible(redact_text(" ".join(text.split())))
 
 
@@ -83,13 +83,13 @@ def _about(name: str, said: Text) -> Text:
 
 
 def _posix_escaped(unseen: str) -> str:
-    """Return what ends a quoted word, adds these characters by their bytes, and goes on (printf(1p))."""
+    """Return what ends a quoted word, adds these characters by their bytes, and resumes quoting (printf(1p))."""
     octal = "".join(f"\\{byte:03o}" for byte in unseen.encode("utf-8", "surrogateescape"))
     return f"'\"$(printf '{octal}')\"'"
 
 
 def _fish_escaped(unseen: str) -> str:
-    """Return the same in the words of fish (its manual, "Escaping Characters")."""
+    """Return the same in the syntax of fish (its manual, "Escaping Characters")."""
     return "'" + "".join(f"\\X{byte:02x}" for byte in unseen.encode("utf-8", "surrogateescape")) + "'"
 
 
@@ -134,7 +134,7 @@ def systemd_quoted(text: str) -> str:
         if letter in '\\"':
             quoted.append("\\" + letter)
         else:
-            quoted.append(visible(letter))  # in the form that systemd reads, too
+            quoted.append(visible(letter))  # in a form that systemd reads, too
     return '"' + "".join(quoted) + '"'
 
 
@@ -144,7 +144,7 @@ _NO_LINES = Message("the value has several lines, which an env file cannot conta
 
 
 def _for_the_image(setting: Setting) -> Message:
-    """Return how an image gets the entries of a search path, which an env file cannot extend."""
+    """Return how to add the entries of a search path to an image; an env file cannot extend it."""
     name = setting.name
     if not setting.prefixes:
         return Message("an env file would replace the image's value with this host's; the image sets its own")
@@ -173,14 +173,14 @@ def docker(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def _csh_quoted(text: str) -> str:
-    """Return a word of csh, where single quotes hold all but a quote, an exclamation mark and the end of a line."""
+    """Return a word of csh, where single quotes protect all but a quote, an exclamation mark and a newline."""
     if _PLAIN.fullmatch(text):
         return text
     return "'" + text.replace("'", "'\\''").replace("!", "\\!").replace("\n", "\\\n") + "'"
 
 
 def typed(settings: Iterable[Setting], language: str) -> Text:
-    """Return what to type into a launch file that is not for sh or bash, in its own words."""
+    """Return what to type into a launch file that is not for sh or bash, in its own syntax."""
     word = _TYPED.get(language, _plain_words)
     parts: list[Text] = []
     for setting in settings:
@@ -212,7 +212,7 @@ def _python_words(setting: Setting) -> str:
 
 
 def _env_entry(setting: Setting) -> str:
-    return json.dumps({"name": setting.name, "value": setting.value})  # of a container's `env`; JSON is YAML, too
+    return json.dumps({"name": setting.name, "value": setting.value})  # for a container's `env`; JSON is also YAML
 
 
 _TYPED: Mapping[str, Callable[[Setting], str]] = {
@@ -245,7 +245,7 @@ def as_json(advice: Advice, lang: str) -> Iterator[str]:
 
 
 def _notes(advice: Advice, lang: str) -> Iterator[str]:
-    """Yield what is left alone, and what was not known, as comments."""
+    """Yield what is left alone, and what was unknown, as comments."""
     if advice.unknown_environment is not None:
         unknown = Message(
             "the job's variables are unknown ({reason}): this is the whole profile, not the difference",
@@ -263,9 +263,9 @@ FORMATS: Mapping[str, Callable[[Advice, str], Iterator[str]]] = {
     "systemd": systemd,
     "docker": docker,
 }
-SOURCES_SCRIPTS = ("bash",)  # the others get what the script sets, one by one
+SOURCES_SCRIPTS = ("bash",)  # the others get the script's settings one by one
 
 
 def render(advice: Advice, format_: str, lang: str) -> str:
-    """Return the settings in one form, lines ended; empty when there is nothing to say."""
+    """Return the settings in one form, with newlines; empty if there are none."""
     return "".join(line + "\n" for line in FORMATS[format_](advice, lang))

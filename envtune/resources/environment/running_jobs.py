@@ -1,7 +1,7 @@
-"""What running training processes really got, against the launch script or what training wants.
+"""What running training processes really got, compared with the launch script or training values.
 
-A process shows what it was started with (/proc/<pid>/environ): a value that a profile or a wrapper changed on the way
-is seen here and nowhere else. Source: porting guide 003:1118, 2854 (set the variables in the training script).
+A process shows what it was started with (/proc/<pid>/environ): a value that a profile or a wrapper changed in between
+is visible only here. Source: porting guide 003:1118, 2854 (set the variables in the training script).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from envtune.resources.environment.reference import names
 from envtune.resources.environment.training_values import UNSET, known_names, training_value
 from envtune.resources.environment.variables import printable
 
-LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
+LIMIT = 32  # processes examined; a host has at most 16 devices, and some jobs two processes per device
 
 
 @probe("environment.running_jobs", formerly="training_environment.processes")
 def processes(context: Context) -> Iterable[Reading]:
     """Training processes: the variables of each that differ from the launch script or else from training values.
 
-    The process named by --pid; else every process that holds an NPU device open.
+    The process named by --pid; else every process that has an NPU device open.
     """
     script = _script(context)
     for pid in training_pids(context):
@@ -53,7 +53,7 @@ def processes(context: Context) -> Iterable[Reading]:
 
 
 def _of_process(context: Context, pid: int) -> JobEnvironment:
-    """Read its environment. A process that is listed and has no environ has ended, or was not recorded."""
+    """Read its environment. A listed process without environ has ended, or was not recorded."""
     found = process_environment(context.host, pid)
     try:
         listed = any(row.pid == pid for row in context.host.processes())
@@ -73,7 +73,7 @@ def _of_process(context: Context, pid: int) -> JobEnvironment:
 
 
 def training_pids(context: Context) -> tuple[int, ...]:
-    """Return the processes to look at; not applicable when none runs."""
+    """Return the processes to examine; not applicable if none is running."""
     if context.target.options.pid is not None:
         return (context.target.options.pid,)
     found = tuple(row.pid for row in context.host.processes() if row.devices)[:LIMIT]
@@ -92,7 +92,7 @@ def _script(context: Context) -> Optional[JobEnvironment]:
 
 
 def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tuple[Text, ...], Optional[Text]]:
-    """Return the described variables that the script sets and the process has otherwise, and why some are unknown."""
+    """Return the described variables that differ between script and process, and why some are unknown."""
     found: list[Text] = []
     unknown: Optional[Text] = script.reason
     for name in names():
@@ -107,7 +107,7 @@ def differences(process: Mapping[str, str], script: JobEnvironment) -> tuple[tup
 
 
 def violations(context: Context, process: Mapping[str, str]) -> tuple[Text, ...]:
-    """Return one sentence for each variable that is set to what training does not want."""
+    """Return one sentence for each variable whose value does not suit training."""
     found: list[Text] = []
     for name in known_names(context):
         wanted, value = training_value(context, name), process.get(name, UNSET)

@@ -40,7 +40,7 @@ _INSTALL_ROOT = expression(
     r"(.*?/(?:(?:ascend-toolkit|nnae|nnrt)/[^/]+|cann-[^/]+|Ascend/(?!driver(?:/|$)|ascend-toolkit|nnae|nnrt)[^/]+))/"
 )
 
-LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, which a launcher has a value of its own for
+LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, for which a launcher has its own value
 
 
 @probe("environment.search_path_entries", formerly="search_paths.entries")
@@ -75,7 +75,7 @@ def _search_path(context: Context, name: str, value: str) -> Reading:
 
 
 def _cleaned(host: Host, name: str, value: str) -> tuple[Command, ...]:
-    """Return the line that sets the search path to its sound entries, each once; none where one cannot be judged."""
+    """Return the line that sets the search path to its sound entries, each once; none if one cannot be judged."""
     sound: dict[str, str] = {}
     try:
         for part in value.split(":"):
@@ -123,10 +123,10 @@ def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
 
 
 def _supplied(host: Host, part: str) -> bool:
-    """Return whether it is nobody's mistake: a directory of the default PATH, or one that a vendor script lists anyway.
+    """Return whether it is harmless: a directory of the default PATH, or one that a vendor script always lists.
 
-    set_env.sh of CANN (and of nnal) names directories below its own that only some of the packages bring. The driver's
-    are no such: an installation has all of them.
+    set_env.sh of CANN (and of nnal) names subdirectories that only some of the packages install. This does not apply to
+    the driver: an installation has all of them.
     """
     if part in SYSTEM_PATH:
         return True
@@ -140,8 +140,8 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
 
     Source: porting guide 003:2852-2860.
 
-    The guide installs to /usr/local/linux_gcc7.3.0 and exports /usr/local/gcc7.3.0: an entry that names a gcc and does
-    not exist is reported, too.
+    The guide installs to /usr/local/linux_gcc7.3.0 but exports /usr/local/gcc7.3.0: an entry for a gcc that does not
+    exist is reported, too.
     """
     value = context.target.variables().get("LD_LIBRARY_PATH", "")
     listed = [posixpath.normpath(part) for part in value.split(":") if part]
@@ -163,7 +163,7 @@ def gcc_runtime(context: Context) -> Iterable[Reading]:
 
 
 def gcc_homes(host: Host) -> tuple[str, ...]:
-    """Return the prefixes that hold a gcc and its C++ runtime."""
+    """Return the prefixes that contain a gcc and its C++ runtime."""
     suffix = "/lib64/libstdc++.so.6"
     return tuple(path[: -len(suffix)] for pattern in GCC_HOMES for path in host.glob(pattern + suffix))
 

@@ -1,6 +1,6 @@
-"""What a job would get if settings were made, and which failing checks they would fix: judged, never assumed.
+"""What a job would get with the settings, and which failing checks they would fix: judged, never assumed.
 
-The judging is handed in (`Judge`): a check is judged in the environment as it would be, as it was judged before.
+The judging function is passed in (`Judge`): a check is judged in the future environment in the same way as before.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from envtune.resources.environment.profile import Setting
 from envtune.resources.environment.search_paths import LISTS
 
 Judge = Callable[[Check, Context], Iterable[Finding]]
-Subjects = Mapping[str, frozenset[str]]  # id of a check -> the subjects it fails on; none where it does not fail
-_BAD = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.ERROR)  # what cannot be told is no fix
+Subjects = Mapping[str, frozenset[str]]  # id of a check -> the subjects it fails on; empty if it does not fail
+_BAD = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.ERROR)  # unknown does not count as fixed
 # Facts that follow from the job's variables; the others are the host's and need not be read again.
 _FACTS_OF_THE_JOB = ("python", "torch", "torch_npu", "cann", "cann_generation", "ascend")
 
 
 def environment_after(context: Context, settings: Iterable[Setting]) -> JobEnvironment:
-    """Return the job's environment with the settings made, one after the other."""
+    """Return the job's environment after applying the settings, one after the other."""
     environment = context.target.environment
     if environment.variables is None:  # judged by the settings alone
         environment = JobEnvironment({}, environment.source)
@@ -60,8 +60,8 @@ def attribute(
 ) -> tuple[Setting, ...]:
     """Return the settings, each with the ids of the failed checks that it helps to fix.
 
-    A setting helps where fewer subjects fail with it alone, or, for what no single setting helps, where more fail
-    without it than with all of them.
+    A setting helps if fewer subjects fail with it alone, or, if no single setting helps, if more fail without it than
+    with all of them.
     """
     before = _bad_subjects(context, checks, judge)
     helped: list[set[str]] = []
@@ -92,7 +92,7 @@ def _attribute_together(
 
 
 def _bad_subjects(context: Context, checks: Iterable[Check], judge: Judge) -> Subjects:
-    # Whether a check applies was judged before; no variable changes it.
+    # Whether a check applies has been judged before; variables do not change it.
     return {
         check.id: frozenset(
             subject
@@ -105,7 +105,7 @@ def _bad_subjects(context: Context, checks: Iterable[Check], judge: Judge) -> Su
 
 
 def values(settings: Sequence[Setting], before: JobEnvironment, after: JobEnvironment) -> tuple[Setting, ...]:
-    """Return the settings one by one, for forms that cannot source a script: each variable once, as it is in the end.
+    """Return the settings one by one, for forms that cannot source a script: each variable once, with its final value.
 
     `before` and `after` are the job's environment without and with all of them.
     """
@@ -118,7 +118,7 @@ def values(settings: Sequence[Setting], before: JobEnvironment, after: JobEnviro
 
 
 def _of_the_script(setting: Setting, after: JobEnvironment) -> list[Setting]:
-    """Return what a script sets, as it would be here."""
+    """Return what a script would set here."""
     known = after.variables or {}
     names = [name for name in sorted(known) if after.places.get(name, "").partition(":")[0] == setting.script]
     return [setting._replace(name=name, value=known[name], script="", unless=(), tidied=()) for name in names]
@@ -142,7 +142,7 @@ def is_search_path(name: str) -> bool:
 
 
 def repeatable(context: Context, settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Return the settings with what makes sourcing a script twice the same as once: see `Setting.unless`, `tidied`."""
+    """Return the settings with what makes sourcing a script idempotent: see `Setting.unless`, `tidied`."""
     found: list[Setting] = []
     settings = _whole_paths_last(context, settings)
     for number, setting in enumerate(settings):
@@ -155,9 +155,9 @@ def repeatable(context: Context, settings: Sequence[Setting]) -> tuple[Setting, 
 
 
 def _whole_paths_last(context: Context, settings: Sequence[Setting]) -> Sequence[Setting]:
-    """Return the settings with each search path that is set as a whole behind the scripts, as it is in the end.
+    """Return the settings with each search path that is set as a whole moved after the scripts, with its final value.
 
-    In front of them it would take out, the second time, what the script then does not put in again.
+    Before them it would remove, on a second run, what the script then does not add again.
     """
     whole = [s for s in settings if s.name in LISTS and s.value is not None and not s.prefixes]
     if not whole or not any(setting.script for setting in settings):

@@ -1,8 +1,8 @@
 """The value that a variable should have in training: what the catalogue expects of it, else the profile of the table.
 
-A check about one variable may leave its values to the table (`expect: {profile: train}`). One that states an
-expectation of its own, as a site's may, is followed by everything that speaks of the variable: `envtune env`, the
-playbook that sets variables, and the checks about debugging settings and running processes.
+A check about one variable may leave its values to the table (`expect: {profile: train}`). If it states its own
+expectation, as a site's check may, everything that deals with the variable follows it: `envtune env`, the playbook that
+sets variables, and the checks about debugging settings and running processes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ONE_VARIABLE = ("environment.variable", "environment.torch_npu_variable")
 
 
 class TrainingValue(NamedTuple):
-    """What training wants of one variable; every expectation must hold."""
+    """What training expects of one variable; every expectation must hold."""
 
     name: str
     expectations: tuple[Expectation, ...]
 
     def accepts(self, value: str) -> bool:
-        """Return whether the value (`unset` for none) is as wanted."""
+        """Return whether the value (`unset` for none) is as expected."""
         return all(_holds(expectation, value) for expectation in self.expectations)
 
     @property
     def preferred(self) -> Optional[str]:
-        """The value to set: `unset` only where nothing else will do, None where no known value is accepted."""
+        """The value to set: `unset` only if nothing else is accepted, None if no known value is accepted."""
         row = about(self.name)
         listed = [value for expectation in self.expectations for value in values_in(expectation)]
         known = (*listed, *row.get("train", ()), *row.get("form", {}).get("in", ()), UNSET)
@@ -42,14 +42,14 @@ class TrainingValue(NamedTuple):
 
     @property
     def text(self) -> Text:
-        """The wanted values for a person."""
+        """The expected values as text."""
         return clauses(value_words(self.name, one) or expect.describe(one) for one in self.expectations)
 
 
 def _holds(expectation: Expectation, value: Any) -> bool:
     try:
         return expect.matches(expectation, value)
-    except (TypeError, ValueError):  # a number is wanted, and this is none
+    except (TypeError, ValueError):  # a number is expected, and this is not one
         return False
 
 
@@ -63,7 +63,7 @@ def values_in(expectation: Expectation) -> tuple[str, ...]:
 
 
 def value_words(name: str, expectation: Expectation) -> Optional[Text]:
-    """Word an expectation that lists values of a variable: `3, or unset (the default is 3)`; None for any other."""
+    """Express an expectation that lists values of a variable: `3, or unset (the default is 3)`; None for any other."""
     listed = values_in(expectation)
     if not listed:
         return None
@@ -80,13 +80,13 @@ def value_words(name: str, expectation: Expectation) -> Optional[Text]:
 
 
 def train_expectation(name: str) -> Optional[Expectation]:
-    """Return the table's profile of a variable as an expectation of its value; None where the table wants nothing."""
+    """Return the table's profile of a variable as an expectation of its value; None if the table expects nothing."""
     values = about(name).get("train", ())
     return ({"in": values} if len(values) > 1 else {"eq": values[0]}) if values else None
 
 
 def training_value(context: Context, name: str) -> Optional[TrainingValue]:
-    """Return what training wants of the variable; None where nobody wants anything."""
+    """Return what training expects of the variable; None if nothing is expected."""
     stated = context.expectations.get(name, ())
     if stated:
         return TrainingValue(name, tuple(stated))
@@ -95,12 +95,12 @@ def training_value(context: Context, name: str) -> Optional[TrainingValue]:
 
 
 def known_names(context: Context) -> tuple[str, ...]:
-    """Return every variable of the table, and those that only the catalogue knows; a name with a dot is a probe's."""
+    """Return every variable of the table, and those only in the catalogue; a name with a dot belongs to a probe."""
     return (*names(), *(name for name in sorted(context.expectations) if "." not in name and not about(name)))
 
 
 def catalogue_expectations(checks: Iterable[Check]) -> Mapping[str, Sequence[Expectation]]:
-    """Return by name what the checks about a single variable expect of its value."""
+    """Return, by name, what the checks about a single variable expect of its value."""
     found: dict[str, list[Expectation]] = {}
     for check in checks:
         inner = expect.matchers(check.expect)

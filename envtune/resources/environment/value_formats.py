@@ -13,7 +13,7 @@ from envtune.messages import Bilingual, Literal, Message, Text, alternatives, cl
 
 
 class Judgement(NamedTuple):
-    """`good` is None when that is unknown, and then `why` says what is missing."""
+    """`good` is None if unknown, and then `why` says what is missing."""
 
     good: Optional[bool]
     wanted: Text
@@ -21,7 +21,7 @@ class Judgement(NamedTuple):
 
 
 def judge(form: Mapping[str, Any], value: str, npu: Optional[str], variables: Mapping[str, str]) -> Judgement:
-    """Judge a value by the documented form of its variable; some forms differ by NPU model or by another variable."""
+    """Judge a value by the documented form of its variable; some forms depend on the NPU model or another variable."""
     if "by" in form:
         return _judge_by_product(form["by"], value, npu, variables)
     if "syntax" in form:
@@ -59,7 +59,7 @@ def _whole_number(form: Mapping[str, Any], value: str) -> bool:
 
 
 def _is_in_range(form: Mapping[str, Any], value: str) -> bool:
-    """Return whether it is a whole number of the range, or where the form has `places` a decimal with as many."""
+    """Return whether it is a whole number in the range, or, if the form has `places`, a decimal with that many."""
     if "int" in form:
         return _whole_number(form, value)
     found = re.fullmatch(rf"([0-9]{{1,18}})(?:\.([0-9]{{1,{form['places']}}})0{{0,18}})?", value)

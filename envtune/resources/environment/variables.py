@@ -1,7 +1,7 @@
-"""The environment variables of the training job against what training wants (envtune/data/variables.json).
+"""The environment variables of the training job compared with what training expects (envtune/data/variables.json).
 
 The environment is the job's: a process's, a launch script's, an env file's, or this shell's (job_environment.py).
-Source of the profile: porting guide 003:2714-2750; what each torch_npu reads comes from the table, which wins over it.
+Source of the profile: porting guide 003:2714-2750; what each torch_npu reads comes from the table, which overrides it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def variable(context: Context, *, name: Annotated[str, N_("Name of the variable.
 def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
     """Value of a variable that only torch_npu reads; not applicable if the job's torch_npu does not read it.
 
-    Where it has the value that training wants, it does not matter which torch_npu it is.
+    If it has the value that training expects, the torch_npu version does not matter.
     """
     found = torch_npu_of(context)
     if found is NO_TORCH_NPU:
@@ -114,7 +114,7 @@ def _second_level(context: Context, release: Any) -> Reading:
 
 
 def _levels(*levels: int, unknown: Optional[TorchNpu] = None) -> Wording:
-    """Word an expectation of the level where it accepts just these: `1 or 2`; `unknown` does not know level 2."""
+    """Express an expectation of the level if it accepts just these: `1 or 2`; `unknown` does not know level 2."""
 
     def words(expectation: Expectation) -> Optional[Text]:
         accepted = [level for level in levels if expect.matches(expect.matchers(expectation), level)]
@@ -151,7 +151,7 @@ def whitelist(context: Context) -> Iterable[Reading]:
 
 
 def _whitelist_words(expectation: Expectation) -> Optional[Text]:
-    """Word an expectation of the whitelist: the values of the variable that bring about the states it lists."""
+    """Express an expectation of the whitelist: the values of the variable that lead to the listed states."""
     states = {
         "off": Message("1 or unset"),
         "listed": Message("0 with a whitelist file"),
@@ -302,19 +302,19 @@ def reading_of(context: Context, name: str) -> Reading:
 
 
 def value_of(context: Context, name: str) -> str:
-    """Return the value, `unset` without one; raises Undetermined when it cannot be told."""
+    """Return the value, `unset` if not set; raises Undetermined if unknown."""
     return context.target.variables().get(name, UNSET)
 
 
 def value_text(value: str) -> Text:
-    """Return a value as a person sees it."""
+    """Return a value for display."""
     if value == UNSET:
         return Message("unset")
     return Literal(printable(value)) if value else Message("empty")
 
 
 def printable(value: str) -> str:
-    """Return the value with control characters spelt out: a carriage return, say, is not visible otherwise."""
+    """Return the value with control characters spelt out, such as a carriage return, which is invisible otherwise."""
     text = value if value.isprintable() else repr(value)
     return text if len(text) <= 200 else text[:200] + " [...]"
 

@@ -1,4 +1,4 @@
-"""What an action says about a file that it would write: the executor's operation, and what is there now."""
+"""Describe a file that an action would write: the executor's operation, and the current content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envtune.messages import Message, Text
 
 
 def content(host: Host, path: str) -> Optional[bytes]:
-    """Return what is in the file now; None when there is none."""
+    """Return the current content of the file; None if it does not exist."""
     try:
         return host.read_bytes(path)
     except Missing:
@@ -23,9 +23,9 @@ def content(host: Host, path: str) -> Optional[bytes]:
 
 
 def written_path(host: Host, path: str) -> str:
-    """Return the path without links, as an operation names it.
+    """Return the path without links, in the form for an operation.
 
-    As root no link is followed that another user can exchange: the executor then refuses the path as it was given.
+    As root no link is followed that another user can replace: the executor then refuses the original path.
     """
     if not host.live or host.euid != 0:
         return realpath(host, path)
@@ -36,7 +36,7 @@ def written_path(host: Host, path: str) -> str:
 
 
 def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[int] = None) -> dict[str, Any]:
-    """Return the operation that leaves `text` in `path` (None removes it), if the file is then still as it is now."""
+    """Return the operation that writes `text` to `path` (None removes it), if the file has not changed by then."""
     now = content(host, path)
     written = None if text is None else base64.b64encode(text.encode("utf-8", "surrogateescape")).decode("ascii")
     operation = {"op": "file", "path": path, "content": written, "expect": digest(normalized(path, now))}
@@ -44,7 +44,7 @@ def file_operation(host: Host, path: str, text: Optional[str], mode: Optional[in
 
 
 def shown(data: Optional[bytes]) -> str:
-    """Return content as a diff shows it."""
+    """Return content for a diff."""
     return "" if data is None else data.decode("utf-8", "replace")
 
 
@@ -52,7 +52,7 @@ def needs_root(host: Host, path: str) -> bool:
     """Return whether this user may not write `path`, as far as owner and mode tell."""
     if host.euid == 0:
         return path.startswith(("/etc/", "/usr/", "/sys/", "/proc/"))
-    nearest = path  # the file, else the nearest directory above it that is there
+    nearest = path  # the file, else its nearest existing parent directory
     while True:
         try:
             stat = host.stat(nearest)
@@ -67,7 +67,7 @@ def needs_root(host: Host, path: str) -> bool:
 
 
 def mounted_read_only(host: Host, path: str) -> Optional[Text]:
-    """Say that the file system of `path` is mounted read-only here, as a container's is; None when it is not."""
+    """Return the note that the file system of `path` is mounted read-only, as in a container; None if it is not."""
     try:
         rows = host.read("/proc/self/mountinfo").splitlines()
     except HostError:

@@ -1,4 +1,4 @@
-"""A file of our own in a configuration directory: others' files stay as they are."""
+"""envtune's own file in a configuration directory: other files are left alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dropin(
     ],
     text: Annotated[str, N_("The whole content of the file.")],
 ) -> Iterable[Change]:
-    """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a directory of drop-ins, and a name of our own."""
+    """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a drop-in directory and envtune's own file name."""
     _require_own_place(path)
     written = text if text.endswith("\n") else text + "\n"
     before = content(context.host, path)
@@ -53,7 +53,7 @@ def dropin(
 
 
 def _require_own_place(path: str) -> None:
-    """Raise Skipped for what is no drop-in directory below /etc, or no name of envtune's own."""
+    """Raise Skipped for anything but a drop-in directory below /etc and one of envtune's own names."""
     folder, name = posixpath.split(path)
     if posixpath.normpath(path) != path or not re.fullmatch(r"/etc/(.*/)?[^/]+[.]d(/[^/]+)*", folder):
         raise Skipped(Message("{path}: file.dropin writes into drop-in directories below /etc only", path=path))

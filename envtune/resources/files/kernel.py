@@ -1,7 +1,7 @@
 """Files of the kernel below /proc and /sys: one value each, or a choice such as `always [madvise] never`.
 
-What is not there needs no setting: the kernel lacks the feature. Of a recorded host a file that was not recorded is
-unknown, and no statement about its kernel.
+A missing file needs no setting: the kernel lacks the feature. On a recorded host a file that was not recorded is
+unknown, which says nothing about its kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHOSEN = re.compile(r"\[([^\]\s]+)\]")
 
 
 def kernel_text(host: Host, path: str) -> str:
-    """Return what a file of the kernel holds; NotApplicable where there is none."""
+    """Return the content of a kernel file; raises NotApplicable if it does not exist."""
     try:
         return host.read(path)
     except Missing as error:
@@ -29,7 +29,7 @@ def kernel_text(host: Host, path: str) -> str:
 
 
 def kernel_files(host: Host, pattern: str) -> tuple[str, ...]:
-    """Return the files of the kernel that match a pattern; NotApplicable where none does."""
+    """Return the kernel files that match a pattern; raises NotApplicable if none does."""
     found = host.glob(pattern)
     if not found:
         raise NotApplicable(host_error_text(Missing(pattern)), pattern)
@@ -44,7 +44,7 @@ def setting(
 ) -> Iterable[Reading]:
     """Kernel setting in a file: of `always [madvise] never` the choice in brackets, else the whole text.
 
-    Not applicable where there is no such file.
+    Not applicable if there is no such file.
     """
     host = context.host
     if not re.search(r"[*?\[]", path):

@@ -1,4 +1,4 @@
-"""What is at a path, and what a text file holds: for the checks of a site."""
+"""The type of a path, and the content of text files: for the checks of a site."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _stat_reading(host: Host, path: str, value: Any) -> Reading:
 
 
 def _account(host: Host, table: str, number: int) -> str:
-    """Return the name of a user or group; of root without reading, and the number where the table has no name."""
+    """Return the name of a user or group; root's without reading, and the number if the table has no name."""
     if number == 0:
         return "root"
     try:
@@ -131,7 +131,7 @@ def setting(
 
 
 def _settings(text: str, section: str) -> Iterator[tuple[int, str, str, str]]:
-    """Yield (line number, line, key, value) of the section, of all of them where it is empty."""
+    """Yield (line number, line, key, value) of the section, or of all if it is empty."""
     current = ""
     for number, line in enumerate(text.splitlines(), 1):
         row = line.strip().removeprefix("export ")
@@ -174,7 +174,7 @@ def json_value(
 
 
 def _picked(data: Any, keys: Sequence[str]) -> Any:
-    """Return the value below the keys; of several keys joined by dots the longest is tried first. LookupError."""
+    """Return the value below the keys; of keys joined by dots the longest is tried first. Raises LookupError."""
     if not keys:
         return data
     if isinstance(data, list):
@@ -189,7 +189,7 @@ def _picked(data: Any, keys: Sequence[str]) -> Any:
 
 
 def _text(host: Host, path: str) -> Any:
-    """Return the text of a file, None where it is missing."""
+    """Return the text of a file, None if it is missing."""
     _require_absolute(path)
     try:
         return host.read(path)

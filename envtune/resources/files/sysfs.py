@@ -1,4 +1,4 @@
-"""`sysfs.write`: a setting of the running kernel below /sys; it is gone at the next boot."""
+"""`sysfs.write`: a setting of the running kernel below /sys; it is lost at the next boot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_sysfs(
     """Propose `value` for every file of the first pattern of `paths` that matches any; one change per file.
 
     `offered` names a file in the same folder that lists the values the kernel accepts: a file that does not accept
-    `value` stays as it is and is named.
+    `value` is left unchanged and named.
     """
     host = context.host
     changes: list[tuple[str, str]] = []
@@ -64,7 +64,7 @@ def _files(host: Host, paths: Sequence[str]) -> tuple[str, ...]:
 
 def _not_offered(host: Host, path: str, value: str, offered: str) -> Optional[Text]:
     text = host.read(posixpath.join(posixpath.dirname(path), offered)) if offered else value
-    values = text.replace("[", " ").replace("]", " ").split()  # the current one may stand in brackets
+    values = text.replace("[", " ").replace("]", " ").split()  # the current one may be in brackets
     return (
         None
         if value in values

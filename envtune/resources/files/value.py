@@ -1,7 +1,7 @@
-"""A value as a file or a command shows it: a text that compares as what it looks like.
+"""A value from a file or a command: a text that compares according to its content.
 
-An expectation may give a number or true and false where a file has text: `eq: 1`, `eq: "1"` and `in: [1, 2]` all hold
-for the text `1`, `ge: 65536` for `131072` and for `unlimited`. A text that is no number meets no bound.
+An expectation may use a number or a boolean for the text in a file: `eq: 1`, `eq: "1"` and `in: [1, 2]` all hold for
+the text `1`, `ge: 65536` for `131072` and for `unlimited`. A text that is not a number meets no bound.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from envtune.errors import HostError, host_error_text
 from envtune.messages import Message, Text
 from envtune.model import Evidence, Reading
 
-MISSING = "missing"  # the value of what is not there
+MISSING = "missing"  # the value of what does not exist
 UNLIMITED = "unlimited"
 
 
 class Value(str):
-    """A text that equals a number or truth value that reads the same, and compares as the number it is."""
+    """A text that equals the number or boolean with the same spelling, and is ordered like the number."""
 
     __slots__ = ()
 
@@ -46,10 +46,10 @@ def reading(subject: str, value: str, source: str, text: str = "", shown: Option
 
 
 def missing(subject: str, source: str) -> Reading:
-    """Return that the subject is not there."""
+    """Return a reading that says the subject does not exist."""
     return Reading(subject, Value(MISSING), Evidence(source), Message("missing"))
 
 
 def unreadable(subject: str, error: HostError) -> Reading:
-    """Return that the subject could not be read, and why."""
+    """Return a reading that says why the subject could not be read."""
     return Reading(subject, None, Evidence(error.path, str(error)), reason=host_error_text(error))

@@ -1,1 +1,1 @@
-"""The host's firewall: what it lets in, and how ports are opened."""
+"""The host's firewall: what it admits, and how to open ports."""

@@ -1,7 +1,7 @@
 """Let the peers of the job, and nobody else, reach its ports through this host's own packet filters.
 
-Only ports that were found closed are opened, for peers that are known by address. Where no peer is named the finding
-is skipped: a port is never opened to everybody.
+Only ports that were found closed are opened, for peers that are known by address. If no peer is named the finding is
+skipped: a port is never opened to everybody.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from envtune.resources.firewall.rules import WIDEST, AcceptRule
 
 @action("firewall.allow")
 def allow(context: Context, findings: Sequence[Finding], *, options: FixOptions) -> Iterable[Change]:
-    """Open the ports that are closed to the peers, in every packet filter on their way; one change a place and view."""
+    """Open the ports closed to the peers, in every packet filter on their path; one change per place and view."""
     context = _with_peers(context, options.peers)
     every = _known_peers(context)
     changes = [change for peers in every for change in _changes(context, findings, peers)]
@@ -96,7 +96,7 @@ def _changes(context: Context, findings: Sequence[Finding], peers: Peers) -> lis
 
 
 def _once_each(sets: RuleSets) -> list[Table]:
-    """Return the tables, none twice: where iptables-save is the legacy one, iptables-legacy-save says the same."""
+    """Return the tables without duplicates: if iptables-save is the legacy one, iptables-legacy-save is the same."""
     listings = dict(sets.sources)
     legacy = [_texts(table) for table in sets.tables if "-legacy-save" in table.source]
 
@@ -114,5 +114,5 @@ def _texts(table: Table) -> tuple[str, dict[str, list[str]]]:
 
 
 def _unread(sets: RuleSets) -> tuple[Text, ...]:
-    """Return that rule sets which were not read may close the ports all the same."""
+    """Return the note that rule sets which were not read may still close the ports."""
     return tuple(Message("other rules may also block them: {reason}", reason=gap.reason) for gap in sets.gaps[:1])

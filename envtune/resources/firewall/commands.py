@@ -1,7 +1,7 @@
-"""An opening as a change: the commands of the tool that owns the rules, how to see their effect, and the way back.
+"""An opening as a change: the commands of the tool that owns the rules, how to check their effect, and the undo.
 
-Each rule carries an id of its own (in a comment, where the tool has comments), so that the way back takes out this very
-rule. firewalld gets it in both views and is never reloaded. What a rule looks like is in rules.py.
+Each rule has its own id (in a comment, if the tool has comments), so that undo removes exactly this rule. firewalld
+gets it in both views and is never reloaded. rules.py writes the rules.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from envtune.resources.firewall.rules import (
 
 Operation = Mapping[str, Any]
 _UFW_FILES = ["/etc/ufw/user.rules", "/etc/ufw/user6.rules"]
-# Programs of the system, wherever the caller's PATH leads.
+# System programs, independent of the caller's PATH.
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-# What puts the administrator's own rules back at the next boot, by the tool.
+# What restores the administrator's own rules at boot, by tool.
 _BOOT_FILES = {
     "nftables": ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf"),
     "iptables": ("/etc/iptables/rules.v4", "/etc/sysconfig/iptables", "/etc/iptables.rules"),
@@ -40,10 +40,10 @@ _BOOT_FILES = {
 
 
 def changes_of(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> list[Change]:
-    """Return the changes that put the rule into an opening, one for each scope that is written.
+    """Return the changes that insert the rule into an opening, one for each scope that is written.
 
-    `listing` is the text that shows the table. The check, its subject and the playbook are put in by the action. Raises
-    Skipped where the tool that owns the rules is not there or does not run.
+    `listing` is the text that shows the table. The action fills in the check, its subject and the playbook. Raises
+    Skipped if the tool that owns the rules is missing or not running.
     """
     if opening.owner == "firewalld":
         return _firewalld(host, opening, rule)
@@ -54,7 +54,7 @@ def changes_of(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> 
 
 
 def _with_id(rule: AcceptRule, where: str) -> AcceptRule:
-    """Return the rule with its id at that place: the same for the same ports and peers, so that it is added once."""
+    """Return the rule with its id for that place: equal for equal ports and peers, so that it is added only once."""
     content = f"{where} {rule.family} {','.join(rule.sources)} {port_spans(rule.ports, '-')}"
     return rule._replace(comment="envtune:" + digest(content.encode()).partition(":")[2][:12])
 
@@ -75,7 +75,7 @@ def _change(
     following: str = "",
     other_owners: tuple[Text, ...] = (),
 ) -> Change:
-    """Return a change; `following` is the rule in front of which the new ones go."""
+    """Return a change; `following` is the rule before which the new ones are inserted."""
     return Change(
         finding="",
         subject="",
@@ -96,7 +96,7 @@ def _change(
 
 
 def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
-    """Return the same rich rules for runtime and for permanent; other programs' rules stay: no reload."""
+    """Return the same rich rules for runtime and permanent; no reload, so other programs' rules are kept."""
     _check_firewalld_runs(host)
     now = Message("the rules in force; firewalld is not reloaded")
     later = Message("firewalld's configuration at the next boot or reload")
@@ -114,9 +114,9 @@ def _firewalld(host: Host, opening: Opening, rule: AcceptRule) -> list[Change]:
 
 
 def _rich_rule(zone: str, rich_rule: str, permanent: bool) -> Operation:
-    """Return the operation for one rule; a rich rule has no comment, so only what firewall-cmd says tells whose it is.
+    """Return the operation for one rule; a rich rule has no comment, so only firewall-cmd's output tells whose it is.
 
-    The first permanent rule copies the vendor's zone to /etc, and every one keeps the former text as `.old`.
+    The first permanent rule copies the vendor's zone to /etc, and each one keeps the previous text as `.old`.
     """
     add, query, remove = (rich_rule_command(zone, verb, rich_rule, permanent) for verb in ("add", "query", "remove"))
     operation = {**_run(add, {"argv": query}, {"argv": remove}), "unchanged": "ALREADY_ENABLED"}
@@ -125,7 +125,7 @@ def _rich_rule(zone: str, rich_rule: str, permanent: bool) -> Operation:
 
 
 def _check_firewalld_runs(host: Host) -> None:
-    """Raise Skipped where firewalld's rules outlive it: then it takes none."""
+    """Raise Skipped if firewalld's rules outlive it: then it accepts none."""
     try:
         state = host.run(("firewall-cmd", "--state"))
     except HostError as error:
@@ -144,7 +144,7 @@ def _ufw(rule: AcceptRule) -> Change:
     comment = _with_id(rule, "ufw").comment
     operations, rules = [], []
     for words in ufw_rules(rule):
-        plain = f"{' '.join(words[2:])} proto tcp"  # as `ufw show added` writes it
+        plain = f"{' '.join(words[2:])} proto tcp"  # as printed by `ufw show added`
         rules.append(f"ufw allow {plain} comment '{comment}'")
         added = ["ufw", "show", "added"]
         undo = {"argv": ["ufw", "delete", "allow", *words, "comment", comment]}
@@ -154,9 +154,9 @@ def _ufw(rule: AcceptRule) -> Change:
 
 
 def _of_the_administrator(added: Sequence[str], plain: str) -> Operation:
-    """Return what keeps ufw from taking over the administrator's rule: `ufw allow` would replace it.
+    """Return what prevents taking over the administrator's rule: `ufw allow` would replace it.
 
-    An identical one, whatever its comment, does it already; one with another verdict must not have come since.
+    An identical rule, whatever its comment, is enough; one with a different verdict must not have been added since.
     """
     return {
         "already": {"argv": added, "pattern": rf"(?m)^ufw allow (?:log-all |log )?{plain}(?: comment '.*')?$"},
@@ -172,12 +172,12 @@ def _of_the_administrator(added: Sequence[str], plain: str) -> Operation:
 
 
 def _nftables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> Change:
-    """Return one rule, with sets, in front of the one that leads to the drop; its comment finds its number for undo."""
+    """Return one rule, with sets, before the one that leads to the drop; its comment identifies it for undo."""
     place = [opening.table.family, opening.table.name, opening.chain]
     rule = _with_id(rule, " ".join(place))
     words = nft_rule(rule)
     precondition = chain_precondition(opening, listing)
-    if precondition is None:  # a listing without handles: at the head of the chain, which is right whatever follows
+    if precondition is None:  # a listing without handles: at the head of the chain, which is right in any case
         argv = ["nft", "insert", "rule", *place, *words]
     elif opening.next is None:
         argv = ["nft", "add", "rule", *place, *words]
@@ -203,13 +203,13 @@ def _following(opening: Opening) -> str:
 
 
 def _iptables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> Change:
-    """Return a rule for each peer in front of the one that leads to the drop, by the iptables that made the chain."""
+    """Return a rule for each peer before the one that leads to the drop, for the iptables that created the chain."""
     program, table, chain = _program(host, opening, rule.family), opening.table.name, opening.chain
     place = f"{program} {table} {chain}"
     rule = _with_id(rule, place)
     precondition = chain_precondition(opening, listing, program, rule.comment)
     if precondition is None:
-        position = ["-I", chain, "1"]  # the head is right whatever follows
+        position = ["-I", chain, "1"]  # the head is right in any case
     else:
         position = ["-A", chain] if opening.next is None else ["-I", chain, str(opening.at + 1)]
     operations, rules = [], []
@@ -224,10 +224,10 @@ def _iptables(host: Host, opening: Opening, rule: AcceptRule, listing: str) -> C
 
 
 def _program(host: Host, opening: Opening, family: int) -> str:
-    """Return the iptables whose table this is: the kernel keeps those of iptables-legacy apart."""
+    """Return the iptables that owns this table: the kernel keeps those of iptables-legacy separate."""
     prefix = "iptables" if family == 4 else "ip6tables"
     table = opening.table
-    if table.family == "iptables":  # listed by a command of that very iptables
+    if table.family == "iptables":  # listed by that iptables' own command
         return table.source.partition(" ")[0].replace("-save", "") or prefix
     for program in (f"{prefix}-nft", prefix):
         try:
@@ -251,7 +251,7 @@ def _program(host: Host, opening: Opening, family: int) -> str:
 
 
 def _until_boot(host: Host, tool: str) -> tuple[Text, tuple[Text, ...]]:
-    """Return the note that the rule is gone then, and the administrator's own files, which envtune does not edit."""
+    """Return the note that the rule is then lost, and the administrator's own files, which envtune does not edit."""
     paths = [path for path in _BOOT_FILES[tool] if _is_there(host, path)]
     where = paths[0] if paths else _BOOT_FILES[tool][0]
     note = Message(

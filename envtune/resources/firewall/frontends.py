@@ -1,7 +1,7 @@
-"""What `firewall-cmd --list-all` and `ufw status verbose` say, as tables: only for recorded hosts without the rules.
+"""The output of `firewall-cmd --list-all` and `ufw status verbose` as tables: for recorded hosts without the rules.
 
-Both print their own settings, not the kernel's rules. What they deny is denied; what they allow may still be stopped by
-another rule set, so the caller keeps that gap. Source: firewalld.zone(5), firewall-cmd(1), ufw(8).
+Both print their own settings, not the kernel's rules. What they deny is denied; what they allow may still be dropped by
+another rule set, so the caller records that gap. Source: firewalld.zone(5), firewall-cmd(1), ufw(8).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envtune.host import Host
 from envtune.model import CommandResult
 from envtune.ranges import decimal
 
-# Services whose ports are no port of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
+# Services whose ports are never those of a job. Source: /usr/lib/firewalld/services of firewalld 0.6-1.3.
 _KNOWN_SERVICES = frozenset(
     {"ssh", "dhcpv6-client", "dhcp", "dhcpv6", "mdns", "cockpit", "http", "https", "dns", "ntp", "samba", "snmp", "ftp"}
     | {"samba-client", "nfs", "nfs3", "mountd", "rpc-bind", "ldap", "ldaps", "mysql", "postgresql", "smtp", "tftp"}
@@ -27,7 +27,7 @@ _UFW_ACTION = re.compile(r"(?<=\s\s)(?P<action>ALLOW|DENY|REJECT|LIMIT)(?: (?P<d
 
 
 def frontend_tables(host: Host, family: int) -> list[Table]:
-    """Return the tables that the recorded front ends describe; none where they do not run."""
+    """Return the tables that the recorded front ends describe; none if they do not run."""
     tables = []
     state = _run(host, ("firewall-cmd", "--state"))
     if state is not None and (state.stdout + state.stderr).strip() == "running":
@@ -43,7 +43,7 @@ def frontend_tables(host: Host, family: int) -> list[Table]:
 
 
 def _run(host: Host, argv: Sequence[str]) -> Optional[CommandResult]:
-    """Return what a recorded command printed; on a live host these are never started."""
+    """Return the recorded output of a command; on a live host these are never run."""
     if host.live:
         return None
     try:
@@ -60,7 +60,7 @@ def _table(family: str, name: str, rules: Sequence[Rule], policy: str) -> Table:
 
 
 def zone_table(text: str, family: int) -> Table:
-    """Return the zone of `firewall-cmd --list-all`: replies and what is listed pass, the target decides the rest."""
+    """Return the zone of `firewall-cmd --list-all`: replies and listed items pass, the target decides the rest."""
     lines = text.splitlines() or [""]
     zone = (lines[0].split() or ["?"])[0]
     fields = _zone_fields(lines[1:])
@@ -79,7 +79,7 @@ def zone_table(text: str, family: int) -> Table:
 
 
 def _zone_fields(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Return `ports: 22/tcp` and the like by name; the rich rules are on lines of their own."""
+    """Return `ports: 22/tcp` and the like by name; the rich rules are on separate lines."""
     fields: dict[str, list[str]] = {}
     key = ""
     for line in lines:
@@ -108,7 +108,7 @@ def _port(word: str) -> Condition:
 
 
 def _rich(line: str, family: int) -> tuple[tuple[Condition, ...], str]:
-    """Return the conditions and action of a rich rule of an address, a port and a verdict; others are not followed."""
+    """Return the conditions and action of a rich rule of an address, a port and a verdict; others are not modelled."""
     pattern = (
         r'rule(?: priority="-?\d+")?(?: family="(?P<family>ipv[46])")?(?: source address="(?P<source>[^"]+)")?'
         r'(?: port port="(?P<port>[\d-]+)" protocol="(?P<protocol>\w+)")?(?: log.*?)? (?P<verdict>accept|drop|reject)'
@@ -136,7 +136,7 @@ def _source(text: str, family: int) -> Condition:
 
 
 def ufw_table(text: str, family: int) -> Table:
-    """Return ufw's default and its rules in their order; the first that matches decides."""
+    """Return ufw's default and its rules in order; the first match decides."""
     default = re.search(r"^Default: (\w+) \(incoming\)", text, re.MULTILINE)
     rules = [Rule("established", "ufw rules input", (match.state(("established",)),), Action.ACCEPT)]
     for line in text.splitlines():

@@ -1,16 +1,16 @@
-"""The rule sets of a host, from the commands that list them; what they do not show is a gap, never an open door.
+"""The rule sets of a host, from the commands that list them; what they do not show is unknown, never open.
 
 Read in this order, through `Host.run`:
 
-1. `nft -j list ruleset`; `nft list ruleset` where the first is not recorded or this nft writes no JSON;
-2. `iptables-save` (IPv6: `ip6tables-save`) where nft showed nothing, or where nft shows rules in iptables' own words;
-   `iptables -S` where it is not recorded;
-   (`nft list ruleset` once more, for dormant tables, where a rule of nftables stands in the way);
-3. `iptables-legacy-save` (`ip6tables-legacy-save`) where the kernel lists tables in /proc/net/ip_tables_names;
-4. only where none of these is recorded: `firewall-cmd --state` and `--list-all`, `ufw status verbose`. They can prove a
+1. `nft -j list ruleset`; `nft list ruleset` if the first is not recorded or this nft has no JSON output;
+2. `iptables-save` (IPv6: `ip6tables-save`) if nft showed nothing, or shows rules that only iptables can express;
+   `iptables -S` if that is not recorded;
+   (`nft list ruleset` once more, for dormant tables, if a rule of nftables closes ports);
+3. `iptables-legacy-save` (`ip6tables-legacy-save`) if the kernel lists tables in /proc/net/ip_tables_names;
+4. only if none of these is recorded: `firewall-cmd --state` and `--list-all`, `ufw status verbose`. They can prove a
    port closed; they cannot prove it open, because other rule sets may exist.
 
-firewall-cmd (a Python program, 300 ms) and ufw are never started: what they set ends in 1 to 3.
+firewall-cmd (a Python program, 300 ms) and ufw are never started: their rules appear in 1 to 3.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOO_LARGE = Message("the rule set is too large to evaluate completely")
 
 
 class Gap(NamedTuple):
-    """Rules that may exist and were not read; `needs_privilege` when only a privilege is missing."""
+    """Rules that may exist but were not read; `needs_privilege` if only a privilege is missing."""
 
     reason: Text
     source: str
@@ -63,7 +63,7 @@ def rule_sets(host: Host, family: int) -> RuleSets:
 
 
 def _read_front_ends(host: Host, family: int, sets: RuleSets) -> None:
-    """Add what firewalld and ufw say of themselves, where no listing is recorded: it is not all there may be."""
+    """Add what firewalld and ufw report about themselves if no listing is recorded: it may be incomplete."""
     from envtune.resources.firewall.frontends import frontend_tables
 
     for table in frontend_tables(host, family):
@@ -76,8 +76,8 @@ def _read_front_ends(host: Host, family: int, sets: RuleSets) -> None:
 
 
 def _parse(command: str, text: str, family: int) -> list[Table]:
-    """Return the tables of a listing; nothing is imported for it where there are none, as on most hosts."""
-    if command == " ".join(NFT_JSON) and '"chain"' not in text:  # no chain, no rule: it only has to be whole
+    """Return the tables of a listing; without any, as on most hosts, the parser is not even imported."""
+    if command == " ".join(NFT_JSON) and '"chain"' not in text:  # no chain, no rule: it only has to be complete
         _check_is_json(text)
         return []
     if not text.strip() and not command.endswith("-S"):
@@ -138,7 +138,7 @@ def _without_nft(host: Host) -> Optional[tuple[str, str]]:
             return (path, "this kernel has no netfilter") if exists(host, "/proc/net/dev") else None
         path = "/proc/modules"
         loaded = {line.split(" ", 1)[0] for line in host.read(path).splitlines()}
-        # What is part of the kernel itself is not among the loaded modules; kbuild lists it in a file of its own.
+        # What is built into the kernel is not among the loaded modules; kbuild lists it in a separate file.
         builtin = host.read(f"/lib/modules/{host.uname['release']}/modules.builtin").split()
     except HostError:
         return None
@@ -150,8 +150,8 @@ def _without_nft(host: Host) -> Optional[tuple[str, str]]:
 def remove_dormant(host: Host, sets: RuleSets) -> bool:
     """Remove the tables that are switched off (`flags dormant`), which nft 1.0.6 shows in text only.
 
-    Return whether any was. Called only where a rule closes ports, because such tables are rare and the text costs a
-    command more.
+    Return whether any was. Called only if a rule closes ports, because such tables are rare and the text takes another
+    command.
     """
     if not any(" ".join(NFT_JSON) == table.source and table.bases for table in sets.tables):
         return False
@@ -173,7 +173,7 @@ def remove_dormant(host: Host, sets: RuleSets) -> bool:
 def _read_iptables(host: Host, family: int, sets: RuleSets, nft: bool) -> None:
     """Add the rules of iptables, of either back end; `nft`: those of nftables are known."""
     if host.live and any(gap.needs_privilege for gap in sets.gaps):
-        return  # the missing privilege is missing here, too
+        return  # the privilege is missing here, too
     prefix = "iptables" if family == 4 else "ip6tables"
     foreign = any(table.foreign for table in sets.tables)
     warned = False
@@ -192,7 +192,7 @@ def _read_iptables(host: Host, family: int, sets: RuleSets, nft: bool) -> None:
 
 
 def _legacy_tables(host: Host, family: int) -> tuple[Optional[frozenset[str]], bool]:
-    """Return the tables iptables-legacy has in the kernel, None when not known; whether only a privilege is missing."""
+    """Return the tables iptables-legacy has in the kernel, None if unknown; whether only a privilege is missing."""
     try:
         return frozenset(host.read(_names_file(family)).split()), False
     except Missing:
@@ -222,7 +222,7 @@ def _read_legacy(host: Host, family: int, prefix: str, sets: RuleSets, saved: bo
 
 
 def _saved_names(sets: RuleSets) -> frozenset[str]:
-    """Return the tables that iptables-save shows and nft does not: it was the legacy one that answered."""
+    """Return the tables that iptables-save shows but nft does not: then it was the legacy one."""
     nft = {table.name for table in sets.tables if table.family in ("ip", "ip6")}
     return frozenset(table.name for table in sets.tables if table.family == "iptables") - nft
 
@@ -231,7 +231,7 @@ _LEGACY_MISSING = Message("iptables-legacy-save is missing, so the kernel's lega
 
 
 def _merge(sets: RuleSets, tables: Sequence[Table]) -> list[Table]:
-    """Return the tables of iptables-save to add: of one that nft shows, too, iptables' view where nft lacks words."""
+    """Return the tables of iptables-save to add: for one also shown by nft, iptables' view if nft cannot express it."""
     kept = list(tables)
     for table in list(sets.tables):
         twin = next((saved for saved in tables if table.family in ("ip", "ip6") and _is_same(table, saved)), None)
@@ -276,7 +276,7 @@ def _list_tables(host: Host, argv: Sequence[str], family: int) -> Union[tuple[Co
         return Gap(_failed(line, said, needs_privilege), line, said, needs_privilege)
     try:
         return result, _parse(line, result.stdout, family)
-    except ValueError as error:  # ListingError, or nothing of the kind
+    except ValueError as error:  # ListingError or a plain ValueError
         reason = Message("the output of `{line}` is not a complete rule set", line=line)
         return Gap(reason, line, str(error))
 

@@ -1,7 +1,7 @@
-"""Who connects to this host, to which of its ports, and by which interfaces: what a packet filter is judged for.
+"""Who connects to this host, to which ports, and through which interfaces: the input for judging packet filters.
 
 The peers are those the user named (`--peer`, a hostfile, Slurm's node list), else those the job names
-(HCCL_WHITELIST_FILE, two nodes with MASTER_ADDR), else any address there can be.
+(HCCL_WHITELIST_FILE, two nodes with MASTER_ADDR), else any possible address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from envtune.resources.npu.command import master_port_text
 if TYPE_CHECKING:
     from envtune.firewall import Connections
 
-# Interfaces of container and virtual machine software: no peer comes by them.
+# Interfaces of container and virtual machine software: no peer uses them.
 VIRTUAL_PREFIXES = (
     "docker",
     "br-",
@@ -44,7 +44,7 @@ VIRTUAL_PREFIXES = (
 
 
 class Peers(NamedTuple):
-    """The addresses connections come from; `complete` when they are all there are."""
+    """The addresses connections come from; `complete` if there are no others."""
 
     family: int
     addresses: Intervals
@@ -53,13 +53,13 @@ class Peers(NamedTuple):
 
 
 class Ingress(NamedTuple):
-    """The interface peers come in by and the addresses of this host they use there; None: not known."""
+    """The interface by which peers arrive and the addresses of this host they use there; None: unknown."""
 
     interface: Optional[str]
     addresses: Optional[Intervals]
 
     def applied_to(self, connections: Connections) -> Connections:
-        """Return the connections as they come in this way."""
+        """Return the connections that arrive this way."""
         return connections._replace(interface=self.interface, destinations=self.addresses)
 
 
@@ -72,7 +72,7 @@ class RequiredPorts(NamedTuple):
 
 
 def required_ports(context: Context) -> tuple[RequiredPorts, ...]:
-    """Return MASTER_PORT (where this host is the master) and HCCL's ports."""
+    """Return MASTER_PORT (if this host is the master) and HCCL's ports."""
     port = _master_port(context)
     first = () if port is None else (RequiredPorts(f"MASTER_PORT {port}", ((port, port),)),)
     hccl = hccl_ports(context)
@@ -80,7 +80,7 @@ def required_ports(context: Context) -> tuple[RequiredPorts, ...]:
 
 
 def _master_port(context: Context) -> Optional[int]:
-    """Return the port peers connect to on this host; None on a worker, or when none is set."""
+    """Return the port peers connect to on this host; None on a worker, or if none is set."""
     try:
         variables = context.target.variables()
         text = (master_port_text(context) or "").strip()
@@ -146,7 +146,7 @@ def _named_by_user(context: Context) -> tuple[Peers, ...]:
 
 
 def _host_addresses(host: Host, family: int) -> Intervals:
-    """Return this host's addresses; none where they cannot be read."""
+    """Return this host's addresses; none if they cannot be read."""
     try:
         addresses = [address for interface in host.interfaces() for address in interface.addresses]
     except HostError:
@@ -155,7 +155,7 @@ def _host_addresses(host: Host, family: int) -> Intervals:
 
 
 def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Intervals:
-    """Return the hosts of HCCL_WHITELIST_FILE (JSON, host_ip) when HCCL_WHITELIST_DISABLE is 0.
+    """Return the hosts of HCCL_WHITELIST_FILE (JSON, host_ip) if HCCL_WHITELIST_DISABLE is 0.
 
     Source: hicann/hccl docs/zh/user_guide/hccl_env.
     """
@@ -171,7 +171,7 @@ def _whitelist(host: Host, variables: Mapping[str, str], family: int) -> Interva
 
 
 def ingresses(context: Context, family: int, hccl: Optional[HcclPorts]) -> list[Ingress]:
-    """Return the interfaces peers can come in by: the one the job names, else every one that faces the network."""
+    """Return the interfaces by which peers can arrive: the one the job names, else every one that faces the network."""
     try:
         interfaces = [_with_family(interface, family) for interface in context.host.interfaces()]
     except HostError:
@@ -186,7 +186,7 @@ def ingresses(context: Context, family: int, hccl: Optional[HcclPorts]) -> list[
 
 
 def _with_family(interface: Interface, family: int) -> Interface:
-    """Return the interface with its addresses of this family, loopback left out."""
+    """Return the interface with its addresses of this family, without loopback."""
     plain = (address.partition("%")[0] for address in interface.addresses)
     return interface._replace(addresses=tuple(a for a in plain if (":" in a) == (family == 6) and not is_loopback(a)))
 

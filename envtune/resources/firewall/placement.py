@@ -1,8 +1,8 @@
-"""Where an accept rule has to go so that the peers get in, found out by trying it on the rules that were read.
+"""Where to insert an accept rule so that the peers get in, determined by trying it on the rules that were read.
 
 The rule goes to the tool that owns the rules: into firewalld's zone, among ufw's own rules, else into the base chain
-that lets the packets down, just before the rule that leads to the drop. What the evaluator then does not call open is
-not opened: the rule that stands in the way is named instead.
+that drops the packets, just before the rule that leads to the drop. If the evaluator then does not report it as open,
+nothing is opened: the blocking rule is named instead.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from envtune.resources.firewall.peers import Ingress, Peers
 from envtune.resources.firewall.rules import zone_of
 
 ROUNDS = 32  # openings tried in one table
-_USER_CHAINS = ("ufw-user-input", "ufw6-user-input", "input")  # the last: of `ufw status`, on recorded hosts
-# Programs that write and rewrite chains of their own: what they drop is to be changed in their settings.
+_USER_CHAINS = ("ufw-user-input", "ufw6-user-input", "input")  # the last: from `ufw status`, on recorded hosts
+# Programs that write and rewrite their own chains: what they drop must be changed in their settings.
 _AGENTS = (
     ("f2b-", "fail2ban"),
     ("fail2ban", "fail2ban"),
@@ -53,14 +53,14 @@ class Opening(NamedTuple):
 
 
 class Access(NamedTuple):
-    """Ports that are to be open to the peers, whatever interface they come in by."""
+    """Ports that must be open to the peers, whatever interface they use."""
 
     ports: Intervals
     peers: Peers
     ingresses: Sequence[Ingress]
 
     def outcomes(self, tables: Sequence[Table]) -> list[Outcome]:
-        """Return what becomes of the connections."""
+        """Return the outcome of the connections."""
         start = Connections(self.ports, self.peers.addresses, self.peers.family)
         return [outcome for ingress in self.ingresses for outcome in reachability(tables, ingress.applied_to(start))]
 
@@ -71,9 +71,9 @@ class Access(NamedTuple):
 
 
 def find_openings(tables: Sequence[Table], access: Access) -> list[Opening]:
-    """Return the fewest openings after which every connection works, none where no peer is kept out.
+    """Return the fewest openings after which every connection works, none if no peer is kept out.
 
-    Raises Skipped with the rule in the way.
+    Raises Skipped with the blocking rule.
     """
     try:
         if not _closed(tables, access):
@@ -88,7 +88,7 @@ def find_openings(tables: Sequence[Table], access: Access) -> list[Opening]:
 
 
 def _needed(tables: Sequence[Table], openings: list[Opening], access: Access) -> list[Opening]:
-    """Return the openings without those that all works without."""
+    """Return the openings without superfluous ones."""
     for outcome in access.outcomes(_opened(tables, openings, access)):
         if outcome.verdict != OPEN:
             raise _blocked_by(outcome.rule)
@@ -103,7 +103,7 @@ _NO_MORE = Literal("")
 
 
 def _blocked_by(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
-    """Return the refusal to open, naming the rule that an accept rule would not get past."""
+    """Return the refusal to open, naming the rule that an accept rule cannot bypass."""
     by = f"`{rule.text}` ({rule.where})" if rule is not None else "-"
     return Skipped(
         Message(
@@ -115,7 +115,7 @@ def _blocked_by(rule: Optional[Rule], why: Text = _NO_MORE) -> Skipped:
 
 
 def _openings_in(table: Table, access: Access) -> list[Opening]:
-    """Return openings after which this table by itself keeps no peer out."""
+    """Return openings after which this table alone keeps no peer out."""
     openings: list[Opening] = []
     closed = _closed([table], access)
     for _ in range(ROUNDS):
@@ -131,7 +131,7 @@ def _openings_in(table: Table, access: Access) -> list[Opening]:
 def _with_one_more(
     table: Table, openings: list[Opening], rule: Rule, closed: list[Outcome], access: Access
 ) -> tuple[list[Opening], list[Outcome]]:
-    """Return the openings with the first further one that lets more through, and what stays closed then."""
+    """Return the openings plus the first one that lets more through, and what remains closed."""
     for candidate in _candidates(table, rule):
         place = (candidate.chain, candidate.zone)
         before = next((opening for opening in openings if (opening.chain, opening.zone) == place), None)
@@ -168,7 +168,7 @@ def _candidates(table: Table, rule: Rule) -> Iterator[Opening]:
         for name in _user_chains(table):
             yield Opening(owner, table, name, len(table.chains[name].rules), rule)
     else:
-        owner = "iptables" if owner == "ufw" else owner  # chains that ufw did not remove when it was switched off
+        owner = "iptables" if owner == "ufw" else owner  # chains that ufw did not remove when it was disabled
         for base in sorted(table.bases, key=lambda base: base.hook != "input"):
             at = _position_before(table, base, rule, chain)
             if at is not None and base.hook in ("input", "prerouting") and not base.nat and not base.opaque:
@@ -191,17 +191,17 @@ def _zone_openings(table: Table, rule: Rule, chain: str) -> Iterator[Opening]:
 
 
 def _position_before(table: Table, base: BaseChain, rule: Rule, chain: str) -> Optional[int]:
-    """Return the position in a base chain of the rule that closes or leads to the one that does; None when none."""
+    """Return the position in a base chain of the rule that closes, or leads to the one that does; None if none."""
     callers, rules = _callers_of(table, chain), base.chain.rules
     leads = (one == rule or (one.action in (Action.JUMP, Action.GOTO) and one.target in callers) for one in rules)
     at = next((number for number, hit in enumerate(leads) if hit), len(rules) if base.chain.name == chain else None)
     while at and rules[at - 1].action == Action.CONTINUE and rules[at - 1].changes is None:
-        at -= 1  # the log of what is dropped
+        at -= 1  # the rule that logs what is dropped
     return at
 
 
 def _callers_of(table: Table, chain: str) -> set[str]:
-    """Return the chain and every chain that jumps to it, directly or by others."""
+    """Return the chain and every chain that jumps to it, directly or indirectly."""
     callers, before = {chain}, 0
     while len(callers) != before:
         before = len(callers)

@@ -1,7 +1,7 @@
-"""What the position of a rule depends on: the chain as it was read, so that a later run finds it as planned or stops.
+"""What the position of a rule depends on: the chain as it was read, so that a later run finds it unchanged or stops.
 
-The digest is made from the listing that was read, live or recorded, by the very patterns that the executor uses on the
-chain as it is then. Counters are left out; so are envtune's own rules that do not move the position.
+The digest is computed from the listing that was read, live or recorded, with the same patterns that the executor uses
+on the chain at that time. Counters are left out, and so are envtune's own rules that do not affect the position.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _TABLE = r"(?ms)^\*{name}\s*$(.*?)^COMMIT"
 def chain_precondition(
     opening: Opening, listing: str, program: str = "", comment: str = ""
 ) -> Optional[Mapping[str, Any]]:
-    """Return the `given` of an operation that puts a rule among others; None where the chain cannot be listed again.
+    """Return the `given` of an operation that inserts a rule among others; None if the chain cannot be listed again.
 
-    `program` is the iptables that will answer then, empty for nft; `comment` is the id of the rules that are put in,
-    and empty where any rule of envtune may come or go.
+    `program` is the iptables that will be run then, empty for nft; `comment` is the id of the inserted rules, empty if
+    any rule of envtune may come or go.
     """
     if opening.table.source == " ".join(NFT_JSON):
         return _of_json(opening, listing, comment)
@@ -34,7 +34,7 @@ def chain_precondition(
 
 
 def _of_json(opening: Opening, listing: str, comment: str) -> Optional[Mapping[str, Any]]:
-    """Return the rules as nft writes them: one line of JSON, members in a fixed order."""
+    """Return the rules as printed by nft: one line of JSON, members in a fixed order."""
     table, own = opening.table, re.escape(comment or "envtune:")
     start = f'{{"rule": {{"family": "{table.family}", "table": "{table.name}", "chain": "{opening.chain}", '
     pattern = (
@@ -42,13 +42,13 @@ def _of_json(opening: Opening, listing: str, comment: str) -> Optional[Mapping[s
     )
     rules = matching(listing, pattern, _COUNTERS)
     if not rules and opening.table.chains[opening.chain].rules:
-        return None  # somebody else's JSON: the same rules in another form
+        return None  # JSON in another format: the same rules, differently written
     argv = ["nft", "-j", "list", "chain", table.family, table.name, opening.chain]
     return {"argv": argv, "pattern": pattern, "ignore": _COUNTERS, "digest": digest(rules)}
 
 
 def _of_lines(opening: Opening, listing: str, program: str, comment: str) -> Mapping[str, Any]:
-    """Return the rules as iptables-save and `iptables -S` write them: the same words."""
+    """Return the rules as printed by iptables-save and `iptables -S`, which use the same words."""
     name, chain = opening.table.name, opening.chain
     inside = re.search(_TABLE.format(name=re.escape(name)), listing)
     lines = (inside[1] if inside else listing).splitlines()

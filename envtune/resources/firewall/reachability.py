@@ -1,8 +1,8 @@
 """Whether a new TCP connection from a cluster peer gets through this host's packet filters.
 
 The rule sets themselves are evaluated (envtune.firewall), not their front ends' settings; listings.py says which
-commands are read, in which order. A verdict holds for every port asked about and for every address a peer can have, or
-for the peers' addresses where the user or the job names them (peers.py).
+commands are read, in which order. A verdict holds for every port in question and for every address a peer can have, or
+for the peers' addresses if the user or the job names them (peers.py).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def from_peers(context: Context) -> Iterable[Reading]:
 
 
 def _repairable(context: Context, reading: Reading) -> Reading:
-    """Return the reading without lines that open the ports to a MASTER_ADDR that is none.
+    """Return the reading without lines that open the ports to an invalid MASTER_ADDR.
 
-    Where the user names more peers than a line should hold, `envtune fix` opens the ports to them.
+    If the user names more peers than fit on a line, `envtune fix` opens the ports to them.
     """
     named = ",".join(context.target.options.peers)
     if named or not reading.commands:
@@ -56,7 +56,7 @@ def _repairable(context: Context, reading: Reading) -> Reading:
 
 
 def _closed_to_itself(context: Context) -> list[Reading]:
-    """Return the ports of a job on a single node that are closed even over lo, by which its ranks meet."""
+    """Return the ports of a single-node job that are closed even over lo, through which its ranks connect."""
     if context.target.environment.variables is None or not single_node(context):
         return []
     own = ((intervals.address_number("127.0.0.1", 4),) * 2,)
@@ -104,12 +104,12 @@ class _Judge:
         self.sets = sets
 
     def reading(self, outcomes: Sequence[tuple[Ingress, list[Outcome]]]) -> Reading:
-        """Return the one reading: closed by every interface, unknown by some, or open."""
+        """Return the one reading: closed on every interface, unknown on some, or open."""
         closed = [self._closed(by_ingress) for _, by_ingress in outcomes]
         if all(reading is not None for reading in closed) and closed[0] is not None:
             return closed[0]
         for (ingress, _), reading in zip(outcomes, closed):
-            if reading is not None:  # another interface is not closed: which one peers take is not known
+            if reading is not None:  # another interface is not closed: it is unknown which one peers use
                 name = ingress.interface or "-"
                 return self.unknown(
                     Message("blocked by {name}, but not on every interface", name=name), reading.evidence
@@ -121,7 +121,7 @@ class _Judge:
         return self._open(outcomes[0][1])
 
     def unknown(self, reason: Text, evidence: Evidence, needs_privilege: bool = False) -> Reading:
-        """Return that it is not known, and why."""
+        """Return a reading that says it is unknown, and why."""
         return Reading(
             self.required.subject,
             None,
@@ -132,7 +132,7 @@ class _Judge:
         )
 
     def _closed(self, outcomes: Sequence[Outcome]) -> Optional[Reading]:
-        """Return a failing reading when some port is closed to every peer there is, or to one the job names."""
+        """Return a failing reading if some port is closed to every possible peer, or to one the job names."""
         if not outcomes:
             return None
         from envtune.firewall import regions
@@ -159,7 +159,7 @@ class _Judge:
         return Reading(self.required.subject, "closed", evidence, shown, _expected(self.sets), commands=lines)
 
     def _unknown(self, outcomes: Sequence[Outcome]) -> Optional[Reading]:
-        """Return why it is not known, when it is not."""
+        """Return why it is unknown, if it is."""
         for outcome in outcomes:
             if outcome.verdict == "unknown" and outcome.rule is not None:
                 by = _rule_text(outcome.rule)
@@ -175,7 +175,7 @@ class _Judge:
         return self.unknown(gap.reason, Evidence(gap.source, gap.text), all(gap.needs_privilege for gap in gaps))
 
     def _partly_open(self, outcomes: Sequence[Outcome], closed: Sequence[Outcome]) -> Reading:
-        """Return that some addresses get in and some do not, naming the fewer."""
+        """Return the text that some addresses get in and some do not, naming the smaller group."""
         opened = [outcome for outcome in outcomes if outcome.verdict == "open"]
         inside, outside = _addresses(opened), _addresses(closed)
         if len(inside) <= len(outside):
@@ -226,7 +226,7 @@ def _evidence(sets: RuleSets, rule: Optional[Rule]) -> Evidence:
 
 
 def _expected(sets: RuleSets) -> Text:
-    """Return what should be, and whose rules these are: a change elsewhere would not last."""
+    """Return what is expected, and who owns these rules: a change elsewhere would not last."""
     front = _front_end(sets)
     if not front:
         return Message("open to the peers")
@@ -234,7 +234,7 @@ def _expected(sets: RuleSets) -> Text:
 
 
 def _front_end(sets: RuleSets) -> str:
-    """Return firewalld or ufw where one of them made the rules; empty when neither did."""
+    """Return firewalld or ufw if one of them created the rules; empty if neither did."""
     if not sets.tables:
         return ""
     from envtune.firewall.model import owner_of

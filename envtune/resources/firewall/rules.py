@@ -1,7 +1,7 @@
-"""The one writer of accept rules, in the words of every tool: for the operations of a fix and for lines people type.
+"""Writes accept rules in the syntax of every tool: for the operations of a fix and for lines that people type.
 
-A rule names the peers and the ports and nothing wider. Sources: nft(8), iptables(8), iptables-extensions(8) (15 ports a
-multiport), ufw(8), firewall-cmd(1), firewalld.richlanguage(5).
+A rule names the peers and the ports and nothing broader. Sources: nft(8), iptables(8), iptables-extensions(8) (15 ports
+a multiport), ufw(8), firewall-cmd(1), firewalld.richlanguage(5).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from envtune.firewall import Rule, Table
 
 MULTIPORT = 15  # ports one rule of iptables or ufw may name; a range counts as two
-WIDEST = 8  # bits of the widest network that can still be a cluster's
-_MOST = 8  # peers that get a command each
+WIDEST = 8  # prefix length of the widest network that can still be a cluster's
+_MOST = 8  # peers that get their own command
 _ZONE_CHAIN = re.compile(r"(?:filter_)?IN_(?!policy_)(.+?)(?:_(?:pre|log|deny|allow|post))?")
 
 
@@ -29,16 +29,16 @@ class AcceptRule(NamedTuple):
     ports: Intervals
     sources: Sequence[str]
     family: int
-    comment: str = ""  # an id by which the rule is found again, where the tool has comments
+    comment: str = ""  # an id by which the rule is found again, if the tool has comments
 
 
 def port_spans(ports: Intervals, dash: str, separator: str = ",") -> str:
-    """Return ports as a tool writes them: `29688,60000-60031`."""
+    """Return ports in the tools' format: `29688,60000-60031`."""
     return separator.join(str(low) if low == high else f"{low}{dash}{high}" for low, high in ports)
 
 
 def port_groups(ports: Intervals) -> Iterator[Intervals]:
-    """Yield the ports in as few groups as a multiport match takes."""
+    """Yield the ports in the fewest groups that a multiport match accepts."""
     group: list[tuple[int, int]] = []
     for pair in ports:
         if sum(1 if low == high else 2 for low, high in [*group, pair]) > MULTIPORT:
@@ -69,7 +69,7 @@ def rich_rule_command(zone: str, verb: str, rich_rule: str, permanent: bool) -> 
 
 
 def ufw_rules(rule: AcceptRule) -> list[list[str]]:
-    """Return what follows `ufw allow` and `ufw delete allow`; the comment is to be added."""
+    """Return what follows `ufw allow` and `ufw delete allow`; the caller adds the comment."""
     return [
         ["proto", "tcp", "from", source, "to", "any", "port", port_spans(group, ":")]
         for source in rule.sources
@@ -78,7 +78,7 @@ def ufw_rules(rule: AcceptRule) -> list[list[str]]:
 
 
 def nft_rule(rule: AcceptRule) -> list[str]:
-    """Return one rule of nft, with sets where there are several addresses or ports."""
+    """Return one rule of nft, with sets if there are several addresses or ports."""
     source = _one_or_set(", ".join(rule.sources), len(rule.sources))
     ports = _one_or_set(port_spans(rule.ports, "-", ", "), len(rule.ports))
     comment = ["comment", f'"{rule.comment}"'] if rule.comment else []
@@ -100,7 +100,7 @@ def iptables_rules(rule: AcceptRule) -> list[list[str]]:
 
 
 def iptables_command(program: str, table: str, *arguments: str, wait: bool = True) -> list[str]:
-    """Return a command on a table of iptables; with `wait` it waits for another one that holds the lock."""
+    """Return a command on a table of iptables; with `wait` it waits for another process that holds the lock."""
     return [program, *(["-w"] if wait else []), *([] if table == "filter" else ["-t", table]), *arguments]
 
 
@@ -110,13 +110,13 @@ def iptables_command(program: str, table: str, *arguments: str, wait: bool = Tru
 def lines_to_type(
     tables: Sequence[Table], closing: Optional[Rule], front_end: str, rule: AcceptRule
 ) -> tuple[Command, ...]:
-    """Return what to type for the rule; nothing where the one that closes the ports is not on the way in.
+    """Return what to type for the rule; nothing if the rule that closes the ports is not on the input path.
 
-    Names of tables, chains and zones are words of the tools' own languages: one that would have to be quoted is none.
+    Names of tables, chains and zones are words in the tools' own syntax: one that needs quoting is not used.
 
-    `front_end` is firewalld or ufw where it made the rules. firewalld gets the rule twice, to runtime and to permanent,
-    and no reload, which would drop other programs' rules. Plain rule sets get it at the head of the very chain that
-    closes the way: an accept in another table would not undo a drop.
+    `front_end` is firewalld or ufw if it created the rules. firewalld gets the rule twice, for runtime and permanent,
+    without a reload, which would drop other programs' rules. Plain rule sets get it at the head of the chain that drops
+    the packets: an accept in another table would not undo a drop.
     """
     table = table_of(tables, closing)
     if table is None or closing is None:
@@ -124,7 +124,7 @@ def lines_to_type(
     chain = closing.where.split(" ", 2)[2]
     if any(base.chain.name == chain and base.hook not in ("input", "prerouting") for base in table.bases):
         return ()
-    if not 0 < len(rule.sources) <= _MOST:  # whom to let in is not known, or would not fit on a line
+    if not 0 < len(rule.sources) <= _MOST:  # whom to let in is unknown, or would not fit on a line
         return ()
     try:
         lines = (" ".join(["sudo", *map(_quoted, argv)]) for argv in _commands(table, chain, front_end, rule))
@@ -151,7 +151,7 @@ def _commands(table: Table, chain: str, front_end: str, rule: AcceptRule) -> Ite
 
 
 def _quoted(word: str) -> str:
-    """Return a word for the shell, the value of an option quoted by itself."""
+    """Return a word for the shell, with the value of an option quoted separately."""
     option, equals, value = word.partition("=")
     if equals and option.startswith("--"):
         return f"{option}={_quoted(value)}"

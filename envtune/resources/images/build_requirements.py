@@ -2,7 +2,7 @@
 
 Debian's package database is text and is read; RPM's is binary and `rpm` is asked once. Names of the porting guide
 (003:1436, 1440, 2907-2911), with its wrong ones corrected: `libjpeg`, `python-devel`, `zlib-devel` and
-`libjpeg-turbo-devel` are no Debian packages, and `libjpeg8-dev` is Ubuntu's name for what Debian calls
+`libjpeg-turbo-devel` are not Debian packages, and `libjpeg8-dev` is Ubuntu's name for what Debian calls
 `libjpeg62-turbo-dev`.
 """
 
@@ -63,7 +63,7 @@ def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def _is_installed(text: str, name: str) -> bool:
-    """Look for the name first: a status file has some thousand paragraphs, of which a few are asked for."""
+    """Search the name first: a status file has some thousand paragraphs, of which a few are needed."""
     at = text.find(f"Package: {name}\n")
     while at >= 0:
         end = text.find("\n\n", at)
@@ -125,7 +125,7 @@ def _header(context: Context, name: str) -> Reading:
 
 
 def header_folders(context: Context, name: str) -> Iterable[str]:
-    """Return where a compiler looks for a header; Python.h lies beside the interpreter's own installation."""
+    """Return where a compiler looks for a header; Python.h belongs to the interpreter's own installation."""
     python = interpreter(context)
     if name == "Python.h":
         return python_includes(python.real, python.version)
@@ -140,10 +140,10 @@ def _imports(context: Context) -> str:
 
 
 def _only_without_wheels(context: Context) -> None:
-    """Raise NotApplicable where pip takes Pillow from a wheel, so that nothing is built.
+    """Raise NotApplicable if pip installs Pillow from a wheel, so that nothing is built.
 
-    Pillow publishes manylinux2014 wheels for x86_64 and aarch64 (PyPI, 9.5.0: cp37 and newer); pip takes them since
-    19.3, and every Python from 3.9 on brings a newer pip.
+    Pillow publishes manylinux2014 wheels for x86_64 and aarch64 (PyPI, 9.5.0: cp37 and newer); pip supports them since
+    19.3, and every Python from 3.9 on includes a newer pip.
     """
     version = interpreter(context).version
     numbers = tuple(checked_int(part) for part in version.split("."))

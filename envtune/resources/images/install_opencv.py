@@ -1,4 +1,4 @@
-"""Which of several OpenCV distributions to keep: they all install the package cv2, each over the other's files.
+"""Which of several OpenCV distributions to keep: they all install the package cv2, overwriting each other's files.
 
 The order of preference: the recommended 3.4.10 (porting guide 003:1466), the version that is imported now, a variant
 with the contributed modules (`contrib`), a variant with windows (not `headless`).
@@ -54,7 +54,7 @@ def choose(context: Context, findings: Sequence[Finding], wheels: Optional[str])
 
 
 def _shared_directories(context: Context) -> Mapping[str, tuple[Distribution, ...]]:
-    """Return the directories with more than one OpenCV package, and these; raises Skipped where there is none."""
+    """Return the directories with more than one OpenCV package, and the packages; raises Skipped if there is none."""
     found: dict[str, tuple[Distribution, ...]] = {}
     for row in (row for name in OPENCV for row in every(context, name)):
         found[row.entry] = (*found.get(row.entry, ()), row)
@@ -80,7 +80,7 @@ def best(rows: Sequence[Distribution], imported: str) -> Distribution:
 
 
 def _versions(rows: Sequence[Distribution], keep: Distribution, imported: str) -> tuple[VersionChange, ...]:
-    """Return what the job's cv2 is replaced by: of what is imported where that is known, else of each that is there."""
+    """Return the version change of the job's cv2: from the imported version if known, else from each installed one."""
     before = (imported,) if imported else tuple(row.version for row in rows)
     return tuple(VersionChange("OpenCV", version, keep.version) for version in dict.fromkeys(before))
 
@@ -91,7 +91,7 @@ def _imported_version(context: Context, entry: str) -> str:
 
 
 def version_of(host: Host, place: str) -> str:
-    """Return the version that the package's own version.py gives, empty when it does not tell."""
+    """Return the version in the package's own version.py, empty if there is none."""
     try:
         found = re.search(r"^opencv_version\s*=\s*['\"]([^'\"]+)", host.read(f"{place}/version.py"), re.M)
     except HostError:

@@ -1,7 +1,7 @@
-"""Which Pillow to put into the job's Python: pillow-simd where the CPU has SSE4.1 or AVX2, native pillow elsewhere.
+"""Which Pillow to install in the job's Python: pillow-simd if the CPU has SSE4.1 or AVX2, else native pillow.
 
-Every release of pillow-simd is called after the Pillow it was made from (9.5.0.post2), so the one chosen stays as near
-as possible to what the job's code knows. Sources: porting guide 003:1431-1454; releases: PyPI's list for pillow-simd;
+Every release of pillow-simd is named after the Pillow it is based on (9.5.0.post2), so the chosen one is as close as
+possible to what the job's code expects. Sources: porting guide 003:1431-1454; releases: PyPI's list for pillow-simd;
 Pythons: Pillow's installation page, "Python support".
 """
 
@@ -36,7 +36,7 @@ from envtune.resources.python.install import Installation, binary, replacements,
 from envtune.resources.python.metadata import metadata_file
 from envtune.resources.python.site import is_own, main_entry, user_site
 
-# Runs the vector code, which an import alone does not: on a CPU without it the process dies here, not in the job.
+# Runs the vector code, which an import alone does not: on a CPU without it the process crashes here, not in the job.
 SMOKE = (
     "from PIL import Image; "
     "small = Image.new('RGB', (97, 61), (9, 8, 7)).resize((31, 17), Image.BICUBIC); "
@@ -62,7 +62,7 @@ def install_pillow(
 ) -> Iterable[Change]:
     """Replace the Pillow that the job imports by the build that fits the CPU.
 
-    `build_checks` are the checks of what a build needs; they are named where something of it is missing.
+    `build_checks` are the checks for build requirements; they are named if something is missing.
     """
     return replacements(context, findings, options, partial(choose, build_checks=build_checks))
 
@@ -96,7 +96,7 @@ def _variant(context: Context) -> Optional[str]:
 
 
 def _for_this_user(context: Context, draft: Installation) -> Installation:
-    """Choose a directory that is imported earlier where that of the draft is another user's or the base's."""
+    """Choose a directory that is imported earlier if that of the draft belongs to another user or the base."""
     python, host = interpreter(context), context.host
     if len({row.name for row in draft.remove}) > 1:
         return draft
@@ -113,7 +113,7 @@ def _for_this_user(context: Context, draft: Installation) -> Installation:
 
 
 def _native(draft: Installation, wheels: Optional[str]) -> Installation:
-    """Install the present version of native pillow anew, the right one without vector instructions and on aarch64."""
+    """Reinstall the current version of native pillow, the right one without vector instructions and on aarch64."""
     version = next((row.version for row in draft.remove if row.name == NATIVE), "")
     if not version:
         raise Skipped(
@@ -156,7 +156,7 @@ def _simd(context: Context, found: Imported, draft: Installation, variant: str, 
 
 
 def nearest(version: str, python: str, known: Iterable[str]) -> str:
-    """Return the release of pillow-simd for code that runs with Pillow `version`; Skipped when none fits that Python.
+    """Return the pillow-simd release for code that runs with Pillow `version`; raises Skipped if none fits that Python.
 
     The same minor release, else the newest before it, else the oldest after it.
     """
@@ -206,7 +206,7 @@ def offered(names: Iterable[str], folder: str, distribution: str, python: str, m
 
 
 def _without_isolation(context: Context, source: Source) -> tuple[str, ...]:
-    """Build with the target's setuptools: without an index pip cannot fetch them for a build of its own."""
+    """Build with the target's setuptools: without an index pip cannot download them for an isolated build."""
     missing = [name for name in ("setuptools", "wheel") if not every(context, name)]
     if missing:
         words = " and ".join(missing)
@@ -228,7 +228,7 @@ def _compiler(context: Context) -> str:
     try:
         found = program if "/" in program else on_path(host, host.environ, host.cwd, program)
     except HostError:
-        return command  # not recorded: the build will tell
+        return command  # not recorded: the build will show it
     if found is None:
         raise Skipped(
             Message(
@@ -240,7 +240,7 @@ def _compiler(context: Context) -> str:
 
 
 def _refuse_downgrade(context: Context, version: str, base: str) -> None:
-    """Refuse a pillow-simd older than the Pillow in use where something installed asks for a newer one."""
+    """Refuse a pillow-simd older than the Pillow in use if an installed package requires a newer one."""
     if _numbers(base) >= _numbers(version):
         return
     asking = sorted(_asking_for_more(context, base))
@@ -263,7 +263,7 @@ def _asking_for_more(context: Context, base: str) -> Iterator[str]:
         try:
             text = context.host.read_bytes(path).decode("utf-8", "replace") if path else ""
         except HostError:
-            continue  # damage is a check of its own
+            continue  # damage is reported by another check
         for line in re.findall(r"(?mi)^Requires-Dist:\s*(pillow\b.*)$", text.split("\n\n", 1)[0]):
             try:
                 wanted = Requirement(line)
@@ -293,7 +293,7 @@ def _missing_headers(context: Context) -> Iterator[str]:
             if not any(_is_file(context, f"{folder}/{name}") for folder in header_folders(context, name)):
                 yield name
         except (HostError, Undetermined):
-            continue  # the build will tell
+            continue  # the build will show it
 
 
 def _is_file(context: Context, path: str) -> bool:

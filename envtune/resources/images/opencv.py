@@ -1,4 +1,4 @@
-"""What the image libraries beside Pillow need: torchvision its PILLOW_VERSION, a model its OpenCV."""
+"""What image libraries other than Pillow need: torchvision its PILLOW_VERSION, a model its OpenCV."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _pillow(context: Context) -> Optional[Imported]:
 
 
 def _offers(context: Context, pillow: Optional[Imported]) -> tuple[bool, str]:
-    """Return whether `from PIL import PILLOW_VERSION` works, and the file that tells."""
+    """Return whether `from PIL import PILLOW_VERSION` works, and the file that shows it."""
     place = locate(context, "PIL")
     if pillow is None or pillow.kind == BROKEN or place is None:
         return False, "PIL"
@@ -75,7 +75,7 @@ def offers_pillow_version(text: str) -> bool:
 
 
 def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
-    """Return (the import line, whether a try catches its failure) of PILLOW_VERSION; None when it is not imported."""
+    """Return (the import line, whether a try catches its failure) of PILLOW_VERSION; None if it is not imported."""
     found = _found_imports(head, path)
     if not found:
         return None
@@ -85,7 +85,7 @@ def pillow_version_import(head: str, path: str) -> Optional[tuple[str, bool]]:
 
 
 def bare_import(head: str, path: str) -> Optional[ast.ImportFrom]:
-    """Return the import of PILLOW_VERSION that no try catches; None when there is none."""
+    """Return the import of PILLOW_VERSION that is not inside a try; None if there is none."""
     return next((node for node, guarded in _found_imports(head, path) if not guarded), None)
 
 

@@ -1,9 +1,9 @@
-"""`images.patch_torchvision`: a known line of an installed Python file changed, found by its content.
+"""`images.patch_torchvision`: change a known line of an installed Python file, found by its content.
 
 torchvision before 0.5.0 imports PILLOW_VERSION, which Pillow 7.0 and 9.0 do not have (porting guide 003:1455-1463;
-pytorch/vision#1712). The import is wrapped as the guide says, with `except ImportError` instead of its bare `except`.
-The value stays the guide's "7.0.0": torchvision compares it as text, where Pillow's own "10.0" would count as older
-than "5" and silently drop an argument.
+pytorch/vision#1712). The import is wrapped as in the guide, with `except ImportError` instead of its bare `except`. The
+value is the guide's "7.0.0": torchvision compares it as text, so Pillow's own "10.0" would count as older than "5" and
+silently drop an argument.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Known = Annotated[
 
 @action("images.patch_torchvision", formerly="python.patch")
 def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Iterable[Change]:
-    """Propose the one file as it would be; Skipped when the line is not there or is written in an unknown way."""
+    """Propose the changed file; raises Skipped if the line is missing or written in an unknown way."""
     place = locate(context, "torchvision")
     if place is None:
         raise Skipped(Message("torchvision is not installed"))
@@ -74,12 +74,13 @@ def patch(context: Context, findings: Sequence[Finding], *, known: Known) -> Ite
 
 
 def guarded(text: str, path: str) -> str:
-    """Return the source with its bare import of PILLOW_VERSION wrapped; Skipped when that is not safe."""
+    """Return the source with its bare import of PILLOW_VERSION wrapped; raises Skipped if that is not safe."""
     head = module_head(text)
     node = bare_import(head, path)
     if node is None:
         raise Skipped(Message("{path} has no bare import of {NAME}", path=path, NAME=NAME))
-    # As the compiler counts them, to which a lone carriage return ends a line, and unlike splitlines a form feed none.
+    # Lines as counted by the compiler: a lone carriage return ends a line, but a form feed, unlike in splitlines, does
+    # not.
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     _refuse_company(lines, node, path)
@@ -94,7 +95,7 @@ def guarded(text: str, path: str) -> str:
 
 
 def _refuse_company(lines: Sequence[str], node: ast.ImportFrom, path: str) -> None:
-    """Refuse a line that holds more than this statement."""
+    """Refuse a line that contains more than this statement."""
     before = lines[node.lineno - 1].encode("utf-8")[: node.col_offset]
     after = lines[(node.end_lineno or node.lineno) - 1].encode("utf-8")[node.end_col_offset or 0 :].strip()
     if before.strip() or (after and not after.startswith(b"#")):

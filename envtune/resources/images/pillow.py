@@ -1,8 +1,8 @@
 """Which Pillow the job's Python imports, and whether it suits the CPU.
 
-pillow and pillow-simd are two distributions that both install the package PIL. The version of the imported one lies in
-PIL/_version.py: every release of pillow-simd is called after the Pillow it was made from, with a `.postN` (porting
-guide 003:1431-1454).
+pillow and pillow-simd are two distributions that both install the package PIL. The version of the imported one is in
+PIL/_version.py: every release of pillow-simd is named after the Pillow it is based on, with a `.postN` (porting guide
+003:1431-1454).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIMD = "pillow-simd"
 BROKEN = "broken"
 # The instruction sets pillow-simd is built for, the best first; the guide's decision table, 003:1446-1454.
 VARIANTS = (("avx2", "AVX2"), ("sse4_1", "SSE4"))
-# Pillow that pillow-simd was made from -> oldest and newest Python of that Pillow
+# Pillow that pillow-simd is based on -> oldest and newest Python of that Pillow
 RELEASES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "9.5.0": ((3, 7), (3, 11)),
     "9.4.0": ((3, 7), (3, 11)),
@@ -55,16 +55,16 @@ class Imported(NamedTuple):
 
     kind: str
     version: str
-    path: str  # the file that tells
+    path: str  # the file that shows it
     rows: tuple[Distribution, ...]  # every pillow and pillow-simd, in import order
 
     def words(self) -> str:
-        """Return kind and version as a person writes them."""
+        """Return kind and version in the usual notation."""
         return f"{self.kind} {self.version}".strip()
 
 
 def imported_pillow(context: Context) -> Imported:
-    """Return what `import PIL` gets in the job's Python; NotApplicable when it has no Pillow."""
+    """Return what `import PIL` gets in the job's Python; raises NotApplicable if it has no Pillow."""
     return context.cached(_imported)
 
 
@@ -98,7 +98,7 @@ def pillow_version(host: Host, place: str) -> tuple[Optional[str], str]:
 
 
 def cpu_flags(host: Host) -> frozenset[str]:
-    """Return the `flags` of /proc/cpuinfo that every x86 CPU of the host has; Undetermined when it lists none."""
+    """Return the `flags` of /proc/cpuinfo that every x86 CPU of the host has; raises Undetermined if it lists none."""
     path = "/proc/cpuinfo"
     rows = [set(found.split()) for found in re.findall(r"^flags[ \t]*:(.*)$", host.read(path), re.M)]
     if not rows or not rows[0]:
@@ -107,7 +107,7 @@ def cpu_flags(host: Host) -> frozenset[str]:
 
 
 def best_variant(flags: Iterable[str]) -> Optional[str]:
-    """Return AVX2 or SSE4, None when the CPU has neither."""
+    """Return AVX2 or SSE4, None if the CPU has neither."""
     known = set(flags)
     return next((name for flag, name in VARIANTS if flag in known), None)
 
@@ -128,14 +128,14 @@ def imported(context: Context) -> Iterable[Reading]:
 
 
 def no_release(python: str) -> Message:
-    """Say that no pillow-simd was released for this Python."""
+    """Return the text that no pillow-simd was released for this Python."""
     return Message(
         "pillow-simd has no release for Python {python} (the newest, 9.5.0, is for 3.7 to 3.11)", python=python
     )
 
 
 def fits(python: str, base: str) -> bool:
-    """Return whether the pillow-simd made from Pillow `base` is for that Python; an unknown release is taken to be."""
+    """Return whether the pillow-simd based on Pillow `base` is for that Python; an unknown release counts as such."""
     own = tuple(checked_int(part) for part in python.split(".")[:2] if part.isdecimal())
     return base not in RELEASES or RELEASES[base][0] <= own <= RELEASES[base][1]
 
@@ -154,7 +154,7 @@ def variant(context: Context) -> Iterable[Reading]:
     best = best_variant(flags)
     try:
         found = imported_pillow(context)
-    except NotApplicable:  # nothing installed yet: the decision is the CPU's alone
+    except NotApplicable:  # nothing installed yet: only the CPU decides
         words = Message("the {best} build of pillow-simd fits", best=best)
         shown = words if best else Message("native pillow fits")
         yield Reading("PIL", True, Evidence("/proc/cpuinfo", "flags: " + " ".join(sorted(flags))[:500]), shown, shown)
@@ -212,7 +212,7 @@ def _owners(host: Host, entry: str, rows: Iterable[Distribution]) -> set[str]:
 
 
 def _sizes(host: Host, row: Distribution) -> dict[str, int]:
-    """Return path -> bytes of the telling files in a distribution's RECORD; empty without one."""
+    """Return {path: size} of the distinguishing files in a distribution's RECORD; empty if it has none."""
     try:
         text = host.read(row.metadata + "/RECORD")
     except HostError:

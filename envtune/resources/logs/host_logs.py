@@ -66,7 +66,7 @@ def _readable(context: Context) -> Iterator[Reading]:
 
 
 def _may_read(context: Context, found: FileStat) -> bool:
-    """Return whether this user may list the directory; any group may be one of the user's, and counts as such."""
+    """Return whether this user may list the directory; any group counts as one of the user's, as it may be."""
     if context.host.euid in (0, found.uid):
         return True
     return bool(found.mode & 0o055)
@@ -104,7 +104,7 @@ def volume(context: Context) -> Iterable[Reading]:
 def size(context: Context) -> Iterable[Reading]:
     """Size of the job's host logs that are there already, in percent of the free space of their file system.
 
-    At most 4096 names below the directory are looked at, on its own file system. Source: as for `logs.readable`.
+    At most 4096 names below the directory are examined, on its own file system. Source: as for `logs.readable`.
     """
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, context.target.environment.description)

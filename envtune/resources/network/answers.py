@@ -1,6 +1,6 @@
-"""What answers at the hosts of the job, where the user allowed to ask them (`check --probe`).
+"""What answers at the hosts of the job, if the user allowed connecting to them (`check --probe`).
 
-Nothing but TCP connections to ports of the job (host/connections.py); not one byte is sent over them.
+Only TCP connections to ports of the job (host/connections.py); no data is sent over them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def may_connect(context: Context) -> bool:
 
 
 def answers(context: Context, places: tuple[Place, ...]) -> Mapping[Place, str]:
-    """Return what answers at each place: a key of `answer_text`, tried once in a run."""
+    """Return what answers at each place: a key of `answer_text`, tried once per run."""
     return context.cached(_connect, places)
 
 
@@ -43,7 +43,7 @@ def _connect(_: Context, places: tuple[Place, ...]) -> Mapping[Place, str]:
 
 
 def answer_text(answer: str) -> Text:
-    """Return what the answer means; what the operating system said about anything else as it is."""
+    """Return what the answer means; other messages of the operating system unchanged."""
     return _WORDS.get(answer) or Literal(answer)
 
 
@@ -53,7 +53,7 @@ def is_undecided(answer: str) -> bool:
 
 
 def probe_command(context: Context) -> Text:
-    """Return the command that asks the other hosts."""
+    """Return the command that probes the other hosts."""
     words = ("envtune", "check", "--probe")
     if not context.host.live:
         return Literal(line(words))

@@ -14,7 +14,7 @@ from envtune.resources.npu.command import job_command, job_program, option_value
 
 # Libraries that replace nccl by hccl in the running program. Source: torch_npu/contrib/transfer_to_npu.py; MindSpeed.
 REPLACES_NCCL = re.compile(r"transfer_to_npu|\bmindspeed")
-# The expression that is given as the backend: the argument of that name, else the first one.
+# The expression that is passed as the backend: the argument of that name, else the first one.
 _INIT = re.compile(r"init_process_group\((?:.*?\bbackend\s*=)?((?:\"[^\"]*\"|'[^']*'|[^\"',()#])*)")
 _COMPARED = re.compile(r"(?:[=!]=|\bin\b)\s*(?:\"[^\"]*\"|'[^']*')")
 _NAME = re.compile(r"[\"']([\w:,]+)[\"']")

@@ -79,7 +79,7 @@ def _fault(context: Context, name: str, value: str) -> tuple[Optional[Text], Tex
         gone = "" if taken else value
         fault: Text = Message("no interface of this host")
     else:
-        wanted = value.split(",") if name == "GLOO_SOCKET_IFNAME" else [value]  # TensorPipe takes one name
+        wanted = value.split(",") if name == "GLOO_SOCKET_IFNAME" else [value]  # TensorPipe accepts one name
         taken = [one for one in interfaces if one.name in wanted]
         missing = [repr(part) for part in wanted if part not in [one.name for one in taken]]
         gone, fault = ", ".join(missing), Message("{names}: no such interface", names=enumerated(missing))
@@ -106,7 +106,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _rank_table_fault(host: Host, path: str) -> Optional[Text]:
-    """Return what is wrong with the rank table; raises Undetermined where it names hosts by words of its own."""
+    """Return what is wrong with the rank table; raises Undetermined if it names hosts in its own way."""
     if not path.startswith("/"):
         path = f"{host.cwd.rstrip('/')}/{path}"
     try:

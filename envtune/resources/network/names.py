@@ -28,13 +28,13 @@ from envtune.resources.network.answers import (
 from envtune.resources.npu.command import master_option
 from envtune.resources.npu.devices import ELSEWHERE, runs_elsewhere
 
-# Addresses that the guide's scripts carry and that are meant to be replaced. Source: 003:275, 003:594.
+# Addresses in the guide's scripts that are meant to be replaced. Source: 003:275, 003:594.
 PLACEHOLDERS = ("10.136.181.115", "1.1.1.1")
 LOOKUP_TIMEOUT = 3.0  # seconds
 
 
 class JobNodes(NamedTuple):
-    """What the job's variables say of its size, None where they say nothing; `source` names the variables used."""
+    """The job's size according to its variables, None if they do not tell; `source` names the variables used."""
 
     size: Optional[int]
     rank: Optional[int]  # of this node; 0 is the master
@@ -42,7 +42,7 @@ class JobNodes(NamedTuple):
 
 
 class MasterAddress(NamedTuple):
-    """MASTER_ADDR: its value, the addresses it leads to, and whether one is this host's (None: unknown)."""
+    """MASTER_ADDR: its value, the addresses it resolves to, and whether one is this host's (None: unknown)."""
 
     text: str
     addresses: tuple[str, ...]
@@ -70,7 +70,7 @@ def master_addr(context: Context) -> Iterable[Reading]:
 
 
 def _own_address(context: Context) -> Mapping[str, str]:
-    """Return the address that MASTER_ADDR should be, where this host is the master or the only node."""
+    """Return the address that MASTER_ADDR should have, if this host is the master or the only node."""
     job = job_nodes(context.target.variables())
     if job.size != 1 and job.rank != 0:
         return {}
@@ -90,7 +90,7 @@ def _master_reading(address: MasterAddress, right: bool, why: Text) -> Reading:
 
 
 def _other_node(context: Context, address: MasterAddress, port: Optional[int], why: Text) -> Reading:
-    """Return what MASTER_ADDR of another node is: what answers there, where that may be asked; else unknown."""
+    """Return the reading for another node's MASTER_ADDR: what answers there, if probing is allowed; else unknown."""
     shown, target = Literal(address.text), address.addresses[0]
     if port is None:
         reason = Message("{why}; MASTER_PORT names no port to try", why=why)
@@ -112,7 +112,7 @@ def _other_node(context: Context, address: MasterAddress, port: Optional[int], w
 
 
 def _rank(answer: str) -> int:
-    """Order answers: one address that is reached is enough; one that says nothing leaves it open."""
+    """Sort key for answers: one reachable address is enough; one without an answer leaves it undecided."""
     return (*REACHED, "").index(answer if answer in REACHED else "") * 2 - is_undecided(answer)
 
 
@@ -124,7 +124,7 @@ def _is_of_the_job(context: Context, address: MasterAddress) -> bool:
 
 
 def master_address(context: Context) -> Optional[MasterAddress]:
-    """Return MASTER_ADDR of the job, None when it is not set; Undetermined when the job's variables are unknown."""
+    """Return MASTER_ADDR of the job, None if it is not set; raises Undetermined if the job's variables are unknown."""
     return context.cached(_read_master)
 
 
@@ -135,7 +135,7 @@ def _read_master(context: Context) -> Optional[MasterAddress]:
         if option is None:
             return None
         text, source = option
-    name = text  # as it is: a blank or a carriage return is part of the name for whoever looks it up
+    name = text  # unchanged: a blank or a carriage return is part of the name in a lookup
     setting = Evidence(source, f"MASTER_ADDR={text}")
     try:
         intervals.address_family(name.partition("%")[0])
@@ -160,7 +160,7 @@ def _is_impossible(address: MasterAddress) -> bool:
 
 
 def _depends_on_host(address: MasterAddress) -> bool:
-    """Return whether another host may judge the address otherwise: whose it is, and how its name resolves."""
+    """Return whether another host may judge the address differently: whose it is, and how its name resolves."""
     if not address.addresses:
         return is_host_name(address.text)
     return address_fault(address) is None and not _is_loopback_only(address)
@@ -266,7 +266,7 @@ def job_nodes(variables: Mapping[str, str]) -> JobNodes:
 
 
 def single_node(context: Context) -> str:
-    """Return the variables that say that the job runs on this host alone, empty where none does."""
+    """Return the variables showing that the job runs only on this host, empty if there are none."""
     variables = context.target.variables()
     job, master = job_nodes(variables), master_address(context)
     if job.size is not None:
@@ -276,16 +276,16 @@ def single_node(context: Context) -> str:
 
 
 def is_host_name(name: str) -> bool:
-    """Return whether a name can be looked up: letters, digits, dots, hyphens; no number with dots; no option."""
+    """Return whether a name can be looked up: letters, digits, dots, hyphens; not a dotted number; not an option."""
     plain = name.replace("-", "").replace(".", "").replace("_", "")
     return bool(plain) and plain.isascii() and plain.isalnum() and name[0] not in "-." and not plain.isdecimal()
 
 
 def resolve_name(host: Host, name: str, database: str) -> tuple[tuple[str, ...], Evidence]:
-    """Return the addresses of a name, none when it does not resolve.
+    """Return the addresses of a name, none if it does not resolve.
 
-    Asks getent's `hosts` or `ahosts` (a recorded host may hold the other), else /etc/hosts. Raises HostError when
-    nothing that was recorded shows them.
+    Runs getent `hosts` or `ahosts` (a recording may contain either), else reads /etc/hosts. Raises HostError if nothing
+    in the recording shows them.
     """
     for kind in (database, "ahosts" if database == "hosts" else "hosts"):
         try:
@@ -372,7 +372,7 @@ def own_name(context: Context) -> Iterable[Reading]:
 def _name_reading(
     subject: str, name: str, addresses: tuple[str, ...], evidence: Evidence, reachable: list[str]
 ) -> Reading:
-    """Judge the first IPv4 address, which is the one HCCL uses; without one, the first address."""
+    """Judge the first IPv4 address, which is the one HCCL uses; if there is none, the first address."""
     address = next((a for a in addresses if ":" not in a), addresses[0] if addresses else "")
     if not address:
         value, where = "nowhere", Message("does not resolve")

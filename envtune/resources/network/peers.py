@@ -46,7 +46,7 @@ def peers(context: Context) -> Iterable[Reading]:
 
 
 def _port(context: Context) -> int:
-    """Return the first of HCCL's ports; raises Undetermined where the job's settings name none."""
+    """Return the first of HCCL's ports; raises Undetermined if the job's settings name none."""
     hccl = hccl_ports(context)
     if hccl.automatic:
         reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the peers' ports are not known in advance")

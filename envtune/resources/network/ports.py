@@ -26,8 +26,8 @@ BASE_PORT, BASE_RANGE = 60000, (1024, 65520)
 EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 SHOWN_PORTS = 8
-# torchrun sets it to True for its workers when it holds MASTER_PORT itself: they connect to its store and bind nothing.
-# Source: torch/distributed/rendezvous.py, elastic/agent/server/local_elastic_agent.py (1.12 and newer).
+# torchrun sets it to True for its workers if it has bound MASTER_PORT itself: they connect to its store and bind
+# nothing. Source: torch/distributed/rendezvous.py, elastic/agent/server/local_elastic_agent.py (1.12 and newer).
 AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
 FREE_PORTS = range(29500, 30500)  # from torchrun's default port on
 
@@ -48,7 +48,7 @@ class HcclPorts(NamedTuple):
 
 
 def hccl_ports(context: Context) -> HcclPorts:
-    """Return HCCL's ports for this job, its defaults where the job's variables are unknown."""
+    """Return HCCL's ports for this job, the defaults if the job's variables are unknown."""
     return context.cached(_hccl_ports)
 
 
@@ -101,7 +101,7 @@ def _ports_of_range(context: Context, text: str, source: Source) -> HcclPorts:
 
 
 def ports_per_job(context: Context) -> tuple[int, Text, Source]:
-    """Return 16 or 32 ports, why, and the source: 16 up to CANN 8.2.RC1, 32 from 8.3; where it is unknown, 32."""
+    """Return 16 or 32 ports, why, and the source: 16 up to CANN 8.2.RC1, 32 from 8.3; if unknown, 32."""
     fact = context.facts["cann"]
     if fact.value is None or fact.value == "none":
         return 32, Message("CANN version unknown, so the larger count of 32"), fact.source
@@ -126,7 +126,7 @@ def _release(version: str) -> Optional[tuple[object, ...]]:
 
 
 def port_list(text: str) -> Intervals:
-    """Return the ports of a list in the kernel's syntax, `60000-60031,8080`; ValueError when it is none."""
+    """Return the ports of a list in the kernel's syntax, `60000-60031,8080`; raises ValueError if it is not one."""
     pairs = []
     for part in text.replace("\n", "").split(","):
         if part.strip():
@@ -139,7 +139,7 @@ def port_list(text: str) -> Intervals:
 
 
 def ephemeral_ports(host: Host) -> Intervals:
-    """Return the ports the kernel gives to outgoing connections, including the reserved ones."""
+    """Return the ports the kernel assigns to outgoing connections, including the reserved ones."""
     text = host.read(EPHEMERAL)
     try:
         low, high = (checked_int(word) for word in text.split())
@@ -149,7 +149,7 @@ def ephemeral_ports(host: Host) -> Intervals:
 
 
 def reserved_ports(host: Host) -> Intervals:
-    """Return the ports the kernel gives only to those who ask for them by number."""
+    """Return the ports the kernel assigns only on explicit request."""
     text = host.read(RESERVED)
     try:
         return port_list(text)
@@ -195,7 +195,7 @@ def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
     shown = Message("{state} ({why})", state=state, why=ports.why)
     evidence = Evidence(RESERVED, f"{RESERVED}: {intervals.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
     commands: tuple[Command, ...] = ()
-    if exposed and ports.ports[0][0] != BASE_PORT:  # root's shell would not know of them
+    if exposed and ports.ports[0][0] != BASE_PORT:  # root's shell would not have them
         commands = _reserve_commands(intervals.union((*kept, *exposed)))
     return Reading(ports.subject, value, evidence, shown, Message("reserved"), commands=commands)
 
@@ -207,7 +207,7 @@ def _unknown(subject: str, error: Union[HostError, Undetermined]) -> Reading:
 
 
 def _reserve_commands(ports: Intervals) -> tuple[Command, ...]:
-    """Return what reserves ports now and at the next boot; the list includes those reserved already, as it replaces."""
+    """Return what reserves ports now and at the next boot; the list is replaced, so it has those already reserved."""
     setting = f"net.ipv4.ip_local_reserved_ports={intervals.port_text(ports).replace(' ', '')}"
     lines = f"sudo sysctl -w {setting}", f"echo {setting} | sudo tee /etc/sysctl.d/95-envtune.conf"
     return tuple(Command("fix", line) for line in lines)
@@ -302,7 +302,7 @@ def master_port(context: Context) -> Iterable[Reading]:
 
 
 def _free_port(context: Context) -> Mapping[str, str]:
-    """Return a port that is free here and that the kernel gives to nobody; none where that cannot be told."""
+    """Return a port that is free here and that the kernel assigns to nobody; none if that is unknown."""
     try:
         taken = {row.port for row in context.host.listeners()}
         given = intervals.union((*ephemeral_ports(context.host), *hccl_ports(context).ports))

@@ -28,7 +28,7 @@ SHOWN = 8  # names in one line
 
 
 class RankedDevice(NamedTuple):
-    """One device of a rank table; None for what is missing or no number."""
+    """One device of a rank table; None for what is missing or not a number."""
 
     server: str
     device: Optional[int]
@@ -39,7 +39,7 @@ class RankedDevice(NamedTuple):
 
 
 class RankTable(NamedTuple):
-    """A rank table as far as it has the form: the whole, its devices, and what of the form is wrong."""
+    """A rank table as far as its form is valid: the whole, its devices, and what is wrong with the form."""
 
     path: str
     data: Mapping[str, Any]
@@ -49,7 +49,7 @@ class RankTable(NamedTuple):
 
 
 def rank_table(context: Context) -> RankTable:
-    """Return the job's rank table; NotApplicable where it names none, Undetermined where it is no JSON object."""
+    """Return the job's rank table; raises NotApplicable if it names none, Undetermined if it is not a JSON object."""
     return context.cached(_read_table)
 
 
@@ -146,7 +146,7 @@ def ranks(context: Context) -> Iterable[Reading]:
 
 
 def rank_faults(devices: Sequence[RankedDevice]) -> Iterator[Text]:
-    """Yield what is wrong with the ranks: each of 0 to n-1 once, those of a server next to each other."""
+    """Yield what is wrong with the ranks: each of 0 to n-1 once, those of a server consecutive."""
     counts = Counter(device.rank for device in devices if device.rank is not None)
     twice = sorted(rank for rank, count in counts.items() if count > 1)
     if twice:
@@ -225,7 +225,7 @@ def device_addresses(context: Context) -> Iterable[Reading]:
 
 
 def _own_devices(context: Context) -> tuple[RankTable, Sequence[RankedDevice]]:
-    """Return the devices of the server that is this host; NotApplicable where the table does not name it."""
+    """Return the devices of the server that is this host; raises NotApplicable if the table does not name it."""
     table = _with_devices(context)
     if runs_elsewhere(context):
         raise NotApplicable(Message("this host has no NPU"), table.path)

@@ -1,4 +1,4 @@
-"""The NPUs a job asks for: whether they exist, whether each is named once, whether that many may work together."""
+"""The NPUs a job asks for: whether they exist, whether each is named once, whether that many can work together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES = ("RANK_SIZE", "WORLD_SIZE")
 OPTION = "--device-list"
 # Of a rank, as torchrun, HCCL, Open MPI, MPICH and Slurm, and msrun name them.
 RANKS = ("RANK", "LOCAL_RANK", "RANK_ID", "RANK_TABLE_FILE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MS_WORKER_NUM")
-IDS_LIMIT = 65536  # characters of a list, and ids that its ranges stand for; a server has 16 devices
+IDS_LIMIT = 65536  # characters of a list, and ids in its ranges; a server has 16 devices
 ALL = (RT_VISIBLE, VISIBLE, *SINGLE, LOCAL_SIZE, *SIZES, OPTION)
 
 _IN_SCRIPT = expression(r"--device[-_]list[=\s]+(\"[^\"\n]*\"|'[^'\n]*'|[^\s\\;|&]+)")
@@ -36,17 +36,17 @@ _CHIP_NAME = expression(r"(?:^|(?<=,))\s*Ascend\w*-(?=\d)")  # Ascend910-0,Ascen
 
 
 class Limits(NamedTuple):
-    """Which devices there are: their node numbers, and the model (None when it is unknown)."""
+    """The existing devices: their node numbers, and the model (None if unknown)."""
 
     nodes: tuple[int, ...]
     model: Optional[str]
     container: bool
-    ascending: bool  # CANN 8 and later take ASCEND_RT_VISIBLE_DEVICES in ascending order only
+    ascending: bool  # CANN 8 and later accept ASCEND_RT_VISIBLE_DEVICES only in ascending order
     here: bool = True  # whether the job runs on this host, so that its devices are those of the job
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong; `model` is the only one it is wrong on, empty where it is wrong everywhere."""
+    """One fault; `model` is the only model on which it is wrong, empty if it is wrong on all."""
 
     text: Text
     model: str = ""
@@ -82,7 +82,7 @@ def ids(context: Context) -> Iterable[Reading]:
 
 
 def named_ranks(context: Context) -> Optional[str]:
-    """Return the setting with which the job says that ranks of it run on NPUs here, None where it says nothing."""
+    """Return the setting that shows that ranks of the job run on NPUs here, None if there is none."""
     variables = context.target.environment.variables or {}
     for name in (*ALL, *RANKS):
         if variables.get(name, "").strip() not in ("", "void"):
@@ -95,7 +95,7 @@ def named_ranks(context: Context) -> Optional[str]:
 
 
 def _command_text(context: Context) -> str:
-    """Return the command line of the named process, or the lines of the named script that are no comments."""
+    """Return the command line of the named process, or the lines of the named script that are not comments."""
     options = context.target.options
     if options.pid is not None:
         return " ".join(next((p.argv for p in context.host.processes() if p.pid == options.pid), ()))
@@ -104,7 +104,7 @@ def _command_text(context: Context) -> str:
     try:
         lines = context.host.read(posixpath.join(context.host.cwd, options.script)).splitlines()
     except HostError:
-        return ""  # the checks of the environment say that the script cannot be read
+        return ""  # the environment checks report that the script cannot be read
     return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
 
 
@@ -132,7 +132,7 @@ def _visible_nodes(variables: Mapping[str, str], limits: Limits) -> tuple[int, .
 
 
 def parse_ids(text: str, ranges: bool = False) -> Optional[tuple[int, ...]]:
-    """Return `0,1,2` (and `0-2,4` where ranges are allowed) as numbers; None when it is anything else."""
+    """Return `0,1,2` (and `0-2,4` where ranges are allowed) as numbers; None for anything else."""
     numbers: list[int] = []
     if len(text) > IDS_LIMIT:
         return None
@@ -167,7 +167,7 @@ def _variable_readings(variables: Mapping[str, str], source: Source, limits: Lim
 def _list_reading(
     name: str, value: str, source: Source, limits: Limits, visible: Optional[Sequence[int]], single: bool = False
 ) -> Reading:
-    """Return the reading of a list of ids: indices into `visible`, or numbers of /dev/davinciN when that is None."""
+    """Return the reading of a list of ids: indices into `visible`, or numbers of /dev/davinciN if that is None."""
     evidence = Evidence(source, f"{name}={value}")
     listed = _CHIP_NAME.sub("", value) if visible is None else value
     numbers = parse_ids(listed, ranges=visible is None)
@@ -209,7 +209,7 @@ def _group_problems(nodes: Sequence[int]) -> Iterator[Problem]:
 def _size_reading(
     name: str, variables: Mapping[str, str], source: Source, limits: Limits, visible: int
 ) -> Optional[Reading]:
-    """Return the reading of a number of ranks; None where it says nothing about this server."""
+    """Return the reading of a number of ranks; None if it says nothing about this server."""
     value = variables[name]
     evidence = Evidence(source, f"{name}={value}")
     if not value.isdecimal() or not 0 < len(value) < 6:
@@ -244,7 +244,7 @@ def _reading(name: str, value: str, evidence: Evidence, problems: Sequence[Probl
 
 
 def _device_list_option(context: Context, variables: Mapping[str, str]) -> Optional[tuple[str, str]]:
-    """Return (value, source) of `--device-list` in the named process or script, with the job's variables filled in."""
+    """Return (value, source) of `--device-list` in the named process or script, with the job's variables expanded."""
     options = context.target.options
     value, source = None, ""
     if options.pid is not None:
@@ -256,7 +256,7 @@ def _device_list_option(context: Context, variables: Mapping[str, str]) -> Optio
         try:
             lines = context.host.read(source).splitlines()
         except HostError:
-            return None  # the checks of the environment say that the script cannot be read
+            return None  # the environment checks report that the script cannot be read
         values = [m for line in lines if not line.lstrip().startswith("#") for m in _IN_SCRIPT.findall(line)]
         value = values[-1].strip("\"'") if values else None
     if value is None:

@@ -1,4 +1,4 @@
-"""What npu-smi says of a card's driver and firmware: the field Compatibility of `npu-smi info -t board`."""
+"""What npu-smi says about a card's driver and firmware: the field Compatibility of `npu-smi info -t board`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VALUES = {"ok": "match", "nok": "mismatch", "not ok": "mismatch"}
 
 
 def compatibility(context: Context) -> Optional[Reading]:
-    """Return what the first card says of its driver and firmware; None where it says nothing."""
+    """Return what the first card reports about its driver and firmware; None if it reports nothing."""
     return context.cached(_read)
 
 

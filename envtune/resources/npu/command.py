@@ -15,7 +15,7 @@ _VARIABLE = expression(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class Command(NamedTuple):
-    """The lines that start the job, and the file that holds them."""
+    """The lines that start the job, and the file that contains them."""
 
     text: str
     source: str
@@ -29,7 +29,7 @@ class Program(NamedTuple):
 
 
 def job_command(context: Context) -> Optional[Command]:
-    """Return the command line of the named process, or the lines of the named script; None where no job is named."""
+    """Return the command line of the named process, or the lines of the named script; None if no job is named."""
     return context.cached(_read_command)
 
 
@@ -44,15 +44,15 @@ def _read_command(context: Context) -> Optional[Command]:
     try:
         text = host.read(source)
     except HostError:
-        return None  # the checks of the environment say that the script cannot be read
+        return None  # the environment checks report that the script cannot be read
     lines = re.sub(r"\\\r?\n", " ", text).splitlines()
     return Command("\n".join(line for line in lines if not line.lstrip().startswith("#")), source)
 
 
 def option_value(context: Context, pattern: str) -> Optional[tuple[str, str]]:
-    """Return (value, source) of the last option whose name matches; variables of the job are filled in.
+    """Return (value, source) of the last option whose name matches; variables of the job are expanded.
 
-    None where the option is not given, or its value depends on a variable that is unknown.
+    None if the option is not given, or its value depends on an unknown variable.
     """
     command = job_command(context)
     if command is None:
@@ -65,7 +65,7 @@ def option_value(context: Context, pattern: str) -> Optional[tuple[str, str]]:
 
 
 def master_option(context: Context) -> tuple[Optional[tuple[str, str]], Optional[tuple[str, str]]]:
-    """Return address and port of the master as the launch command gives them, each with the file, None without.
+    """Return address and port of the master from the launch command, each with the file, None if not given.
 
     Source: options of torchrun (--master_addr, --master_port, --rdzv_endpoint HOST:PORT); 003:594 (--addr).
     """
@@ -80,7 +80,7 @@ def master_option(context: Context) -> tuple[Optional[tuple[str, str]], Optional
 
 
 def master_port_text(context: Context) -> Optional[str]:
-    """Return MASTER_PORT of the job: its variable, else as the launch command gives it; None without either."""
+    """Return MASTER_PORT of the job: from its variable, else from the launch command; None if neither."""
     text = context.target.variables().get("MASTER_PORT")
     option = master_option(context)[1] if text is None else None
     return text if option is None else option[0]
@@ -98,7 +98,7 @@ def _filled_in(value: str, context: Context) -> Optional[str]:
 
 
 def job_folder(context: Context) -> str:
-    """Return where the job works: the directory of the named process, of the named script, or this one."""
+    """Return the job's working directory: that of the named process, of the named script, or the current one."""
     options, host = context.target.options, context.host
     if options.pid is not None:
         return host.readlink(f"/proc/{options.pid}/cwd")
@@ -108,7 +108,7 @@ def job_folder(context: Context) -> str:
 
 
 def job_program(context: Context) -> Optional[Program]:
-    """Return the Python program of the command; None without one, or where it cannot be read."""
+    """Return the Python program of the command; None if there is none, or it cannot be read."""
     return context.cached(_read_program)
 
 

@@ -12,12 +12,12 @@ from envtune.messages import Message
 from envtune.model import Fact
 from envtune.records import NamedTuple
 
-if TYPE_CHECKING:  # importing it costs some milliseconds, which a host without npu-smi need not pay
+if TYPE_CHECKING:  # importing it takes some milliseconds, unnecessary on a host without npu-smi
     from envtune.resources.npu.smi import Failure, NpuTable
 
 SMI = ("npu-smi", "info")
 SMI_PATHS = ("/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi", "/usr/bin/npu-smi", "/usr/sbin/npu-smi")
-SMI_TIMEOUT = 15.0  # seconds, less than a check has; eight cards take some, a driver in trouble takes far more
+SMI_TIMEOUT = 15.0  # seconds, less than a check has; eight cards take a few, a faulty driver far more
 NODES = "/dev/davinci[0-9]*"
 MANAGER = "/dev/davinci_manager"
 PCI = "/sys/bus/pci/devices"
@@ -25,7 +25,7 @@ DRIVER = "/usr/local/Ascend/driver/version.info"
 TOOLKITS = ("ascend-toolkit", "nnae", "cann", "nnrt", "latest")  # below /usr/local/Ascend
 
 HUAWEI = "0x19e5"
-ACCELERATOR = "0x12"  # PCI base class "processing accelerators"; Huawei's network and storage functions are others
+ACCELERATOR = "0x12"  # PCI base class "processing accelerators"; Huawei's network and storage functions have others
 # Source: published outputs of lspci, and PCI Device ID of `npu-smi info -t board`.
 MODELS: Mapping[str, str] = {"0xd801": "910A", "0xd802": "910B", "0xd803": "A3", "0xd500": "310P", "0xd100": "310"}
 TRAINING_FIRST = ("A3", "910B", "910A", "310P", "310")
@@ -41,7 +41,7 @@ class Accelerator(NamedTuple):
 
 
 class SmiOutput(NamedTuple):
-    """What `npu-smi info` printed: a table, or the failure instead of one (then the table is empty)."""
+    """The output of `npu-smi info`: a table, or the failure instead (then the table is empty)."""
 
     table: NpuTable
     failure: Optional[Failure]
@@ -71,17 +71,17 @@ def _accelerators(context: Context) -> tuple[Accelerator, ...]:
 
 
 def _is_accelerator(context: Context, folder: str, device: str) -> bool:
-    """Return whether a Huawei function is an accelerator, and no virtual one."""
+    """Return whether a Huawei function is an accelerator and not virtual."""
     host = context.host
     try:
         known = device in MODELS or host.read(f"{folder}/class").strip().startswith(ACCELERATOR)
         return known and not exists(host, f"{folder}/physfn")
     except NotRecorded:
-        return True  # an older recorder: no class file, no word on virtual functions
+        return True  # an older recorder: no class file, nothing about virtual functions
 
 
 def device_nodes(context: Context) -> tuple[int, ...]:
-    """Return N of every /dev/davinciN (davinci_manager and vNPU nodes are others)."""
+    """Return N of every /dev/davinciN (davinci_manager and vNPU nodes do not count)."""
     suffixes = (path[len("/dev/davinci") :] for path in context.host.glob(NODES))
     return tuple(sorted(int(text) for text in suffixes if text.isascii() and text.isdecimal() and len(text) < 5))
 
@@ -89,7 +89,7 @@ def device_nodes(context: Context) -> tuple[int, ...]:
 def smi_output(context: Context) -> SmiOutput:
     """Return what `npu-smi info` prints, run at most once.
 
-    Missing when it is not installed, TimedOut when the driver does not answer.
+    Raises Missing if it is not installed, TimedOut if the driver does not answer.
     """
     return context.cached(_run_smi)
 
@@ -116,7 +116,7 @@ def _installed(context: Context) -> bool:
 
 
 def complete_table(context: Context) -> NpuTable:
-    """Return the complete table of npu-smi; `Undetermined` with the reason when there is none."""
+    """Return the complete table of npu-smi; raises Undetermined with the reason if there is none."""
     output = smi_output(context)
     if output.failure is not None:
         raise smi_undetermined(context, output)
@@ -178,10 +178,10 @@ def fact_npu(context: Context) -> Fact:
 
 
 def table_model(table: NpuTable) -> str:
-    """Return the model by the table's Name column.
+    """Return the model from the table's Name column.
 
     `910A`, `910ProB` and a bare `910B` are the first generation, `910B1` to `910B4` the second; A3 prints `Ascend910`
-    (torch_npu maps it to 910_93). The memory columns decide where a bare name is ambiguous: only the first generation
+    (torch_npu maps it to 910_93). The memory columns decide if a bare name is ambiguous: only the first generation
     has DDR in addition to 32 GB of HBM (public listings of npu-smi on 910A, 910B and A3).
     """
     device = table.devices[0]
@@ -244,8 +244,8 @@ def fact_ascend(context: Context) -> Fact:
 def fact_ascend_job(context: Context) -> Fact:
     """Return true when an NPU job is checked: any given job, else a host with any Ascend component.
 
-    Who names the job's other hosts has a job in mind, too. Where none is named, the fact is `ascend` itself: that is
-    what a check then does not apply for.
+    Naming the job's other hosts also implies a job. If none is named, the fact is `ascend` itself, so that this is the
+    reason given for a check that does not apply.
     """
     if context.target.options.named or context.target.options.peers:
         return Fact("ascend_job", "true", context.target.environment.description)
@@ -253,7 +253,7 @@ def fact_ascend_job(context: Context) -> Fact:
 
 
 def runs_elsewhere(context: Context) -> bool:
-    """Return whether the job's files are judged on a host without anything of Ascend, where it cannot run.
+    """Return whether the job's files are judged on a host without any Ascend component, where it cannot run.
 
     What is not here (a device, a package, a directory) then says nothing about the job. A process runs where it is.
     """

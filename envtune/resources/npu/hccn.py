@@ -18,7 +18,7 @@ from envtune.host import exists
 from envtune.messages import Message
 from envtune.resources.npu.devices import device_nodes, in_container
 
-TOOL_SECONDS = 3.0  # for one question about one device; the driver answers in fractions of it
+TOOL_SECONDS = 3.0  # for one query of one device; the driver answers in a fraction of it
 _SETTING = re.compile(r"([A-Za-z_]\w*?)_(\d{1,3})\s*[=:]\s*(.*)")
 
 
@@ -30,7 +30,7 @@ class HccnConf(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What hccn_tool printed about one device: the value, None where it says none, and the line."""
+    """The output of hccn_tool for one device: the value, None if there is none, and the line."""
 
     value: Optional[str]
     text: str
@@ -48,7 +48,7 @@ def parse_hccn_conf(text: str) -> Mapping[int, Mapping[str, str]]:
 
 
 def hccn_conf(context: Context) -> HccnConf:
-    """Return /etc/hccn.conf; NotApplicable without it, or in a container, where the addresses are the host's."""
+    """Return /etc/hccn.conf; raises NotApplicable without it, or in a container, where the addresses are the host's."""
     return context.cached(_read_conf)
 
 
@@ -88,10 +88,10 @@ def same_address(one: str, other: str) -> bool:
 
 
 def ask_devices(context: Context, query: str, pattern: str) -> Mapping[int, Answer]:
-    """Return what `hccn_tool -i N QUERY -g` says of each device that hccn.conf configures and that exists.
+    """Return the output of `hccn_tool -i N QUERY -g` for each existing device that hccn.conf configures.
 
-    `pattern` finds the value in group 1. Undetermined where the tool is missing, times out or prints something else
-    for every device; after the first timeout no further device is asked.
+    `pattern` finds the value in group 1. Raises Undetermined if the tool is missing, times out or prints something else
+    for every device; after the first timeout no further device is queried.
     """
     conf = hccn_conf(context)
     asked = [number for number in device_nodes(context) if number in conf.devices]

@@ -1,4 +1,4 @@
-"""The addresses of the NPUs' network ports, as /etc/hccn.conf gives them."""
+"""The addresses of the NPUs' network ports in /etc/hccn.conf."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envtune.resources.npu.devices import device_nodes
 from envtune.resources.npu.hccn import HccnConf, addresses, ask_devices, family_of, hccn_conf, same_address
 
 ALL_ONES = (1 << 32) - 1
-# `ipaddr:192.0.2.1`; the field of the vnic listing is another one.
+# `ipaddr:192.0.2.1`; the vnic listing uses a different field.
 IP_ADDRESS = r"(?<!vnic )\bipaddr\s*:\s*([0-9a-f.:]+)"
 
 

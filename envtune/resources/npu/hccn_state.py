@@ -1,7 +1,7 @@
 """The state of the NPUs' network ports, as hccn_tool shows it: link, health, TLS switch.
 
 Sources: HCCL user guide, EI0016/EJ0004 and "cluster information check failed" (the TLS switch must agree); MindCluster
-documentation, "Constructing a Fault" (link down gives `net health status: Fault`, then `Success`), which says that a
+documentation, "Constructing a Fault" (link down gives `net health status: Fault`, then `Success`), according to which a
 link that is down does not affect a job on one server.
 """
 
@@ -65,7 +65,7 @@ def health(context: Context) -> Iterable[Reading]:
 
 
 def _detects(settings: Mapping[str, str], state: Optional[str]) -> bool:
-    """Return whether an NPU has a detection address; a state other than `Init` says so as well."""
+    """Return whether an NPU has a detection address; a state other than `Init` also shows that."""
     addressed = any("netdetect" in name and value for name, value in settings.items())
     return addressed or (state or INITIAL).lower() != INITIAL.lower()
 

@@ -1,4 +1,4 @@
-"""Whether all NPUs are visible and healthy: npu-smi's table against the device nodes and the PCI bus."""
+"""Whether all NPUs are visible and healthy: npu-smi's table compared with the device nodes and the PCI bus."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _without_smi(
 
 
 def _none_given(context: Context, source: Source, text: str = "") -> Reading:
-    """Judge a container without a device by the job: one with ranks fails there; else Undetermined is raised."""
+    """Judge a container without a device by the job: one with ranks fails there; otherwise raises Undetermined."""
     setting = named_ranks(context)
     if setting is None:
         raise Undetermined(NO_DEVICE, source, text)
@@ -121,7 +121,7 @@ def _failed(context: Context, nodes: Sequence[int], output: SmiOutput) -> Readin
 
 
 def device_label(table: NpuTable, device: NpuDevice) -> str:
-    """Return `npu3`, by the number of its device node; `npu1-0` (NPU and chip) where the table does not give it."""
+    """Return `npu3`, by the number of its device node; `npu1-0` (NPU and chip) if the table does not contain it."""
     node = table.node(device)
     return f"npu{node}" if node is not None else f"npu{device.npu}-{device.chip}"
 
@@ -132,7 +132,7 @@ def _health_reading(table: NpuTable, device: NpuDevice) -> Reading:
 
 
 def _unlisted_nodes(table: NpuTable, nodes: Sequence[int], evidence: Evidence) -> list[Reading]:
-    """Compare device nodes and table, both ways; nothing when no node was seen or the table gives no numbers."""
+    """Compare device nodes and table, both ways; nothing if no node was seen or the table has no numbers."""
     listed = [table.node(device) for device in table.devices]
     if not nodes:
         return []
@@ -156,7 +156,7 @@ def _miscounted(nodes: int, chips: int, evidence: Evidence) -> Reading:
 
 
 def _unlisted_cards(table: NpuTable, on_bus: Sequence[Accelerator], evidence: Evidence) -> list[Reading]:
-    """Return the cards on PCI that npu-smi does not list; nothing when the table prints no addresses."""
+    """Return the cards on PCI that npu-smi does not list; nothing if the table has no addresses."""
     if not on_bus or not all(device.bus for device in table.devices):
         return []
     addresses = {device.bus for device in table.devices}
@@ -170,6 +170,6 @@ def _unlisted(card: Accelerator, shown: Text, evidence: Evidence, reason: Option
 
 
 def _only_unhealthy(readings: Sequence[Reading], reason: Text, evidence: Evidence) -> list[Reading]:
-    """Return what a truncated output says of unhealthy devices; everything else is unknown, for `reason`."""
+    """Return what a truncated output says about unhealthy devices; everything else is unknown, for `reason`."""
     unhealthy = [r for r in readings if r.reason is None and r.value not in ("OK", "not listed")]
     return [*unhealthy, Reading("npu", None, evidence, reason=reason)]

@@ -12,7 +12,7 @@ from envtune.messages import Message
 from envtune.model import Evidence, Reading
 from envtune.resources.npu.devices import MODELS, PCI, accelerators, smi_output, table_model
 
-INFERENCE = ("310",)  # how the names of inference chips begin: 310, 310P, 310B
+INFERENCE = ("310",)  # prefixes of the names of inference chips: 310, 310P, 310B
 
 
 @probe("npu.models")
@@ -31,7 +31,7 @@ def models(context: Context) -> Iterable[Reading]:
 
 
 def _counted(context: Context) -> tuple[Counter[str], str]:
-    """Return how many there are of each model, on PCI, else as npu-smi names them."""
+    """Return how many there are of each model, from PCI, else from npu-smi."""
     try:
         cards = [MODELS[card.device] for card in accelerators(context) if card.device in MODELS]
     except HostError:

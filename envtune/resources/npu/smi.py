@@ -2,8 +2,8 @@
 
 Layouts seen in published outputs: 1.9 and 21.0 on 910A (no Hugepages column), 21.0.4 on 910A, 21.0.3-25.x on
 310 and 310P (`Chip Device`), 23.0-25.x on 910A and 910B, A3 (`Chip Phy-ID`, two chips per NPU, power `-`), 26.0 (wider,
-with `Process id in container`), 25.6 on 950 (`NPU ID` in a cell of its own). From 23.0 on there is a process table.
-An output that is truncated or wrapped is named in `incomplete`, never taken for a smaller host.
+with `Process id in container`), 25.6 on 950 (`NPU ID` in a separate cell). From 23.0 on there is a process table.
+A truncated or wrapped output is reported in `incomplete`, never interpreted as a smaller host.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class MemoryUsage(NamedTuple):
 
 
 class NpuDevice(NamedTuple):
-    """One chip; power in W, temperature in C. `node` is N of /dev/davinciN where a column says so (Phy-ID, Device)."""
+    """One chip; power in W, temperature in C. `node` is N of /dev/davinciN if a column gives it (Phy-ID, Device)."""
 
     npu: int
     chip: int
     node: Optional[int]
     name: str
     health: str
-    bus: str = ""  # PCI address in lower case, empty where the table says NA
+    bus: str = ""  # PCI address in lower case, empty if the table has NA
     power: Optional[float] = None
     temp: Optional[float] = None
     memory: Optional[MemoryUsage] = None
@@ -80,10 +80,10 @@ class NpuTable(NamedTuple):
     processes: tuple[NpuProcess, ...]
     without_processes: tuple[int, ...]
     incomplete: Optional[Text] = None
-    truncated: bool = False  # the end of what this version prints is missing
+    truncated: bool = False  # the end of this version's output is missing
 
     def node(self, device: NpuDevice) -> Optional[int]:
-        """Return N of the device's /dev/davinciN; without a column for it the NPU id, where every NPU has one chip."""
+        """Return N of the device's /dev/davinciN; without a column for it the NPU id, if every NPU has one chip."""
         if device.node is not None:
             return device.node
         single = len({d.npu for d in self.devices}) == len(self.devices)
@@ -100,7 +100,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class _State:
-    """What the rows read so far mean for the next one."""
+    """The state of parsing after the rows read so far."""
 
     version: str = ""
     section: str = ""  # "", devices, processes
@@ -156,7 +156,7 @@ def _row(state: _State, line: str, cells: list[str]) -> None:
 
 
 def _version(line: str) -> str:
-    """Return the version in `npu-smi 23.0.3   Version: 23.0.3`, empty for another line."""
+    """Return the version in `npu-smi 23.0.3   Version: 23.0.3`, empty for other lines."""
     start = re.search(r"npu-smi\s+\S", line, re.I)
     version = _VERSION.search(line, start.end()) if start else None
     return version[1] if version else ""
@@ -169,7 +169,7 @@ def _column(name: str) -> str:
 
 
 def _values(names: Sequence[Sequence[str]], cells: Sequence[str]) -> Optional[dict[str, str]]:
-    """Return column name -> value of one row; None when the row has other cells than the header."""
+    """Return column name -> value of one row; None if the row's cells do not match the header."""
     if len(names) != len(cells):
         return None
     row: dict[str, str] = {}
@@ -293,7 +293,7 @@ def _table(state: _State) -> NpuTable:
 
 
 def parse_failure(text: str, returncode: int = 0) -> Optional[Failure]:
-    """Return the failure that an output without a table states, None when it states none and the exit code is 0.
+    """Return the failure stated by an output without a table, None if there is none and the exit code is 0.
 
     Return codes: dcmi_interface_api.h (-8005 INNER_ERR, -8020 RESOURCE_OCCUPIED); npu-smi prints them when dcmi_init()
     fails. What causes -8005: a driver that is not loaded, an upgrade without a reboot (MindCluster FAQ), a user outside

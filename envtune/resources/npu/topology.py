@@ -1,6 +1,6 @@
 """Which CPUs are near an NPU, and which CPUs handle its interrupts.
 
-The kernel lists the CPUs of a PCI device's NUMA node in `local_cpulist`; where it knows no node (`numa_node` -1, as on
+The kernel lists the CPUs of a PCI device's NUMA node in `local_cpulist`; if it knows no node (`numa_node` -1, as on
 some boards) npu-smi does: `npu-smi info -t topo`, a table with `CPU Affinity` as one of the last columns. Sources:
 kernel, Documentation/ABI/testing/sysfs-bus-pci and core-api/irq/irq-affinity.rst; Ascend/msprof, misc/host_analyzer
 (sq_send_trigger_irq).
@@ -26,7 +26,7 @@ _LINE = re.compile(r"(?mi)^\s*CPU Affinity\s*:\s*([\d,-]+)\s*$")
 
 
 def near_cpus(context: Context) -> Mapping[int, tuple[int, ...]]:
-    """Return the CPUs near each NPU, by N of its /dev/davinciN; raises a Verdict or HostError where none is known."""
+    """Return the CPUs near each NPU, by N of its /dev/davinciN; raises a Verdict or HostError if none is known."""
     return context.cached(_near_cpus)
 
 
@@ -38,7 +38,7 @@ def _near_cpus(context: Context) -> Mapping[int, tuple[int, ...]]:
 
 
 def _local_cpus(context: Context, address: str) -> tuple[int, ...]:
-    """Return the CPUs of a device's NUMA node; none where the kernel knows no node."""
+    """Return the CPUs of a device's NUMA node; none if the kernel knows no node."""
     host, folder = context.host, f"{PCI}/{address}"
     try:
         if host.read(f"{folder}/numa_node").strip() == "-1":
@@ -49,7 +49,7 @@ def _local_cpus(context: Context, address: str) -> tuple[int, ...]:
 
 
 def _listed(context: Context) -> Mapping[int, tuple[int, ...]]:
-    """Return the CPUs as npu-smi lists them."""
+    """Return the CPUs listed by npu-smi."""
     source = " ".join(TOPOLOGY)
     text = context.host.run(TOPOLOGY, timeout=SMI_TIMEOUT).stdout
     found = parse_topology(text)
@@ -77,7 +77,7 @@ def parse_topology(text: str) -> Mapping[int, tuple[int, ...]]:
 
 
 def _first_list(words: list[str]) -> tuple[int, ...]:
-    """Return the first of the CPU lists at the end of a row: what stands after it is the NUMA node."""
+    """Return the first of the CPU lists at the end of a row: what follows is the NUMA node."""
     last: tuple[int, ...] = ()
     for word in reversed(words):
         numbers = cpu_numbers(word)

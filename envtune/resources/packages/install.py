@@ -1,10 +1,10 @@
-"""Installing missing packages of the distribution: simulated first, undone exactly.
+"""Install missing packages of the distribution: simulated first, undone exactly.
 
 The names are data (envtune/data/packages.csv), with the porting guide's wrong ones corrected. At plan time apt-get
-simulates what it would do (`apt-get -s` takes a second and needs no privilege); dnf, yum and zypper would refresh their
-metadata for an answer, and test their transaction themselves before they write. Nothing is upgraded on purpose and
-nothing removed: an installation that would remove a package is not proposed. Undoing removes the packages that were
-not installed before, and only those: dpkg and rpm refuse where something installed since needs one of them.
+simulates what it would do (`apt-get -s` takes a second and needs no privilege); dnf, yum and zypper would have to
+refresh their metadata, and test their transaction themselves before they write. Nothing is upgraded on purpose and
+nothing removed: an installation that would remove a package is not proposed. Undoing removes the packages that were not
+installed before, and only those: dpkg and rpm refuse if something installed since needs one of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Manager(NamedTuple):
     install: tuple[str, ...]
     check: tuple[str, ...]
     inventory: tuple[str, ...]
-    pattern: str  # what an installed package is called in a line of the inventory
+    pattern: str  # the name of an installed package in a line of the inventory
     remove: tuple[str, ...]
     environ: Mapping[str, str] = {}
 
@@ -54,7 +54,7 @@ def _rpm(*install: str) -> Manager:
     return Manager(install, ("rpm", "-q", "--whatprovides"), inventory, pattern, ("rpm", "-e", "{new}"))
 
 
-# Without the option root's simulation leaves /var/log/apt/eipp.log.xz behind.
+# Without the option a simulation as root leaves /var/log/apt/eipp.log.xz behind.
 _APT_SIMULATES = ("apt-get", "-s", "-o", "Dir::Log::Planner=/dev/null", "install", "--no-install-recommends")
 _APT = ("apt-get", "install", "-y", "--no-install-recommends", "--no-remove", "-o", "DPkg::Lock::Timeout=120")
 COMMANDS: Mapping[str, Manager] = {
@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, Manager] = {
         _APT,
         ("dpkg-query", "-W", "-f=${Package}=${db:Status-Status};"),
         ("dpkg-query", "-W", r"-f=${db:Status-Status} ${binary:Package}\n"),
-        r"(?m)^(?!config-files|not-installed)\S+ (\S+)$",  # also what a killed dpkg left unpacked: undo removes it, too
+        r"(?m)^(?!config-files|not-installed)\S+ (\S+)$",  # also what a killed dpkg left unpacked: undo removes it
         ("dpkg", "--remove", "{new}"),
         {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"},
     ),
@@ -72,12 +72,12 @@ COMMANDS: Mapping[str, Manager] = {
 }
 
 
-# Neither a simulation nor the packages say what their scripts, the triggers of others and needrestart restart.
+# Neither a simulation nor the packages tell what their scripts, other packages' triggers and needrestart will restart.
 MAY_RESTART = Message("may restart services; which ones is not known in advance")
 
 
 class Simulation(NamedTuple):
-    """What the package manager says it would do with `names`; `installs` is None where nothing was simulated."""
+    """What the package manager says it would do with `names`; `installs` is None if nothing was simulated."""
 
     names: tuple[str, ...]
     installs: Optional[tuple[str, ...]] = None  # everything new, dependencies included
@@ -94,7 +94,7 @@ def install(
         Need, N_("Purpose of the packages; envtune/data/packages.csv lists their names for each distribution.")
     ],
 ) -> Iterable[Change]:
-    """Propose one change for what belongs together, and one for every package that the sources may not offer."""
+    """Propose one change for what belongs together, and one for each package that may be missing in the sources."""
     manager = find_manager(context)
     rows = [row for row in _needed_rows(context, findings, need) if not is_installed(context, manager, row.packages)]
     if not rows:
@@ -116,7 +116,7 @@ def install(
 
 
 def find_manager(context: Context) -> str:
-    """Return apt-get, dnf, yum or zypper, by the distribution's family; Skipped when it has another or none."""
+    """Return apt-get, dnf, yum or zypper, by the distribution's family; raises Skipped if it has another or none."""
     family = context.facts.value("os_family") or "other"
     for name in MANAGERS.get(family, ()):
         if find_binary(context.host, name) is not None:
@@ -161,7 +161,7 @@ def _python_version(context: Context) -> str:
 
 
 def _require_distribution_python(context: Context) -> None:
-    """Raise Skipped for a Python of another origin, whose Python.h is in no package of the distribution."""
+    """Raise Skipped for a Python of other origin, whose Python.h is not in a package of the distribution."""
     python, host = interpreter(context), context.host
     if not python.real.startswith("/usr/bin/"):
         raise Skipped(
@@ -203,7 +203,7 @@ def _change(manager: str, plan: Simulation, ids: tuple[str, ...]) -> Change:
         target=" ".join(plan.names),
         before="not installed",
         after="installed" if plan.installs is None else "installed: " + " ".join(plan.installs),
-        scope="job",  # it stays over a reboot, and needs none
+        scope="job",  # it survives a reboot, and needs none
         operations=(
             {
                 "op": "run",
@@ -258,7 +258,7 @@ def _note(manager: str, plan: Simulation) -> Text:
 
 
 def simulate(host: Host, manager: str, choices: Sequence[tuple[str, ...]]) -> Simulation:
-    """Return what apt-get would do; Skipped when it would remove something or cannot do it."""
+    """Return what apt-get would do; raises Skipped if it would remove something or fail."""
     not_simulated = Simulation(tuple(names[0] for names in choices))
     if manager != "apt-get":
         return not_simulated

@@ -1,4 +1,4 @@
-"""Which version of a package of the distribution is installed, as dpkg or rpm says."""
+"""Which version of a distribution package is installed, according to dpkg or rpm."""
 
 from __future__ import annotations
 

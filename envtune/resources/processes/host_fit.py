@@ -1,4 +1,4 @@
-"""Variables of the job that have to fit this host: its CPUs, and the libraries that it has.
+"""Variables of the job that have to fit this host: its CPUs and its libraries.
 
 Sources: Ascend/pytorch, docs/zh/environment_variable_reference/CPU_AFFINITY_CONF.md; torchrun
 (torch/distributed/run.py sets OMP_NUM_THREADS to 1 so that a host is not overloaded); ld.so(8), LD_PRELOAD.
@@ -27,7 +27,7 @@ ONLINE = "/sys/devices/system/cpu/online"
 AFFINITY = "CPU_AFFINITY_CONF"
 THREADS = "OMP_NUM_THREADS"
 PRELOAD = "LD_PRELOAD"
-# The number of a rank on its host, as torchrun, Open MPI, MPICH and srun give it to each of them.
+# The local rank, as set by torchrun, Open MPI, MPICH and srun for each rank.
 LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 ALLOCATED = "SLURM_CPUS_ON_NODE"
 _RANGE = re.compile(r"npu(\d{1,4}):(\d{1,6})-(\d{1,6})")
@@ -113,8 +113,8 @@ def threads(context: Context) -> Iterable[Reading]:
 def thread_limit(context: Context) -> Iterable[Reading]:
     """OpenMP threads of all processes on this host, in percent of the user's limit on threads (ulimit -u).
 
-    Without OMP_NUM_THREADS each process has one for every CPU that it may use. The kernel does not hold root to the
-    limit. Sources: getrlimit(2), RLIMIT_NPROC; GNU libgomp, OMP_NUM_THREADS.
+    Without OMP_NUM_THREADS each process has one for every CPU that it may use. The kernel does not enforce the limit
+    for root. Sources: getrlimit(2), RLIMIT_NPROC; GNU libgomp, OMP_NUM_THREADS.
     """
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, THREADS)
@@ -149,7 +149,7 @@ def cpu_share(context: Context) -> Iterable[Reading]:
     """Job processes on this host, in percent of the CPUs that the job may use (above 100, they take turns)."""
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, RT_VISIBLE)
-    kernel_text(context.host, ONLINE)  # where it is missing, this is no question
+    kernel_text(context.host, ONLINE)  # if it is missing, the check does not apply
     processes = _processes(context)
     limit = _job_cpus(context, processes)
     shown = Message("processes: {processes}, CPUs of the job: {cpus}", processes=processes, cpus=limit.cpus)
@@ -158,9 +158,9 @@ def cpu_share(context: Context) -> Iterable[Reading]:
 
 
 def _job_cpus(context: Context, needed: int) -> Limit:
-    """Return the CPUs of the whole job on this host; Undetermined where only those of one bound rank are known.
+    """Return the CPUs of the whole job on this host; raises Undetermined if only those of one bound rank are known.
 
-    srun and mpirun bind each rank to CPUs of its own, and torch_npu binds the process it is loaded in.
+    srun and mpirun bind each rank to its own CPUs, and torch_npu binds the process it is loaded in.
     Sources: srun(1), --cpu-bind and SLURM_CPUS_ON_NODE; mpirun(1) of Open MPI, --bind-to.
     """
     pid, variables = context.target.options.pid, context.target.environment.variables or {}
@@ -178,7 +178,7 @@ def _job_cpus(context: Context, needed: int) -> Limit:
 
 
 def _processes(context: Context) -> int:
-    """Return how many processes of the job run here: as it says, else one for each NPU that it may use."""
+    """Return how many processes of the job run here: as it states, else one for each NPU that it may use."""
     variables = context.target.environment.variables or {}
     said = whole_number(variables.get(LOCAL_SIZE, "")) or len(parse_ids(variables.get(RT_VISIBLE, "")) or ())
     if said:
@@ -222,7 +222,7 @@ def _library(context: Context, entry: str, evidence: Evidence) -> Reading:
 
 
 def _value(context: Context, name: str) -> tuple[str, list[Reading]]:
-    """Return the value of a variable, or the readings that say why it is unknown; not applicable without one."""
+    """Return the value of a variable, or the readings that say why it is unknown; not applicable if it is not set."""
     present, gaps = set_variables(context, (name,))
     if not present.get(name, "").strip() and not gaps:
         raise NotApplicable(Message("{name} is not set", name=name), context.target.environment.description)

@@ -1,4 +1,4 @@
-"""Every NPU of a host with what is known of it: model, health, temperature, memory, and the processes on it."""
+"""Every NPU of a host with what is known about it: model, health, temperature, memory, and the processes on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_NODE = Message("on PCI, but npu-smi does not list it")
 
 
 class NpuRow(NamedTuple):
-    """One NPU; what is None is unknown, and `unknown` says why, by column. Temperature in C, memory in MB."""
+    """One NPU; None means unknown, and `unknown` says why, by column. Temperature in C, memory in MB."""
 
     subject: str
     model: Optional[str]
@@ -40,7 +40,7 @@ class NpuRow(NamedTuple):
 
 
 def inventory(context: Context) -> tuple[NpuRow, ...]:
-    """Return every NPU that npu-smi, the device nodes or the PCI bus show, in this order; empty for a host without."""
+    """Return every NPU shown by npu-smi, the device nodes or the PCI bus, in this order; empty if there are none."""
     output, reason = _smi(context)
     devices = output.table.devices if output is not None else ()
     usages, no_usage = _usages(context)
@@ -53,7 +53,7 @@ def inventory(context: Context) -> tuple[NpuRow, ...]:
 
 
 def _smi(context: Context) -> tuple[Optional[SmiOutput], Text]:
-    """Return what npu-smi printed, None where there is no table; and what it does not say of the other devices."""
+    """Return npu-smi's table, None if there is none; and why other devices are unknown."""
     try:
         output = smi_output(context)
     except Missing:
@@ -77,7 +77,7 @@ def _usages(context: Context) -> tuple[Mapping[str, DeviceUsage], Text]:
 
 
 def _model(context: Context, device: NpuDevice) -> str:
-    """Return the chip's name; A3 prints `Ascend910`, which says less than what is known of the host."""
+    """Return the chip's name; A3 prints `Ascend910`, which is less precise than what is known about the host."""
     return context.facts.value("npu") or device.name if device.name == "Ascend910" else device.name
 
 
@@ -97,7 +97,7 @@ def _listed(subject: str, model: str, device: NpuDevice, usage: Optional[DeviceU
 def _processes(
     usage: Optional[DeviceUsage], no_usage: Text
 ) -> tuple[Optional[tuple[DeviceProcess, ...]], Optional[Text]]:
-    """Return the processes on a device, and why they are unknown or may not be all."""
+    """Return the processes on a device, and why they are unknown or possibly incomplete."""
     if usage is None:
         return None, no_usage if no_usage.en else NOT_LISTED
     return usage.processes, usage.reason
@@ -106,7 +106,7 @@ def _processes(
 def _unlisted(
     context: Context, output: Optional[SmiOutput], usages: Mapping[str, DeviceUsage], reason: Text, no_usage: Text
 ) -> Iterator[NpuRow]:
-    """Yield the device nodes that npu-smi does not list or, where there is none, the cards on PCI."""
+    """Yield the device nodes that npu-smi does not list or, if there are none, the cards on PCI."""
     table = output.table if output is not None else None
     listed = {table.node(device) for device in table.devices} if table is not None else set()
     nodes = [] if None in listed else [number for number in device_nodes(context) if number not in listed]
@@ -132,7 +132,7 @@ def _cards(context: Context, devices: Sequence[NpuDevice]) -> Iterable[tuple[str
 def _bare(
     subject: str, model: Optional[str], bus: str, reason: Text, usage: Optional[DeviceUsage], no_usage: Text
 ) -> NpuRow:
-    """Return the row of a device of which npu-smi says nothing."""
+    """Return the row of a device that npu-smi does not report."""
     processes, why = _processes(usage, no_usage)
     unknown = dict.fromkeys(("health", "temperature", "memory"), reason)
     if model is None:

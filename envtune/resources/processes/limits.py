@@ -1,4 +1,4 @@
-"""Resource limits of the processes on the NPUs, as they run: those of a launcher or a container, not of this shell.
+"""Resource limits of the processes running on the NPUs: set by a launcher or a container, not those of this shell.
 
 Source: proc_pid_limits(5).
 """

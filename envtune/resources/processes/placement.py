@@ -1,7 +1,7 @@
 """Where the processes on the NPUs run: the CPUs that they may use, and whether their memory is in swap.
 
 Sources: proc_pid_status(5); Ascend/pytorch, CPU_AFFINITY_CONF.md; Ascend/msboost and vllm-ascend, which bind processes.
-envtune only reads what a binder did.
+envtune only reads the result of binding.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from envtune.resources.cpu.topology import allowed_cpus, cpu_text
 from envtune.resources.files.kernel import kernel_text
 from envtune.resources.npu.topology import near_cpus
 
-LIMIT = 32  # processes looked at; a host has at most 16 devices, and some jobs two processes for each
+LIMIT = 32  # processes examined; a host has at most 16 devices, and some jobs two processes per device
 ONLINE = "/sys/devices/system/cpu/online"
 BINDERS = re.compile(r"(?i)\b(taskset|numactl|numad|mindstudio[-_]boost|msboost|affinity_vllm|host_analyzer)\b")
 _NODE = re.compile(r"/dev/davinci(\d{1,4})")
 
 
 class Rank(NamedTuple):
-    """A process on NPUs: its row, N of its /dev/davinciN, its status; `reason` where that cannot be read."""
+    """A process on NPUs: its row, N of its /dev/davinciN, its status; `reason` if that cannot be read."""
 
     process: Process
     nodes: tuple[int, ...]
@@ -38,7 +38,7 @@ class Rank(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Return how a report names it."""
+        """Return its name in reports."""
         return f"process {self.process.pid}"
 
     @property
@@ -112,7 +112,7 @@ def unbound(context: Context) -> Iterable[Reading]:
 
 
 def _bound(context: Context, rank: Rank, value: str) -> Reading:
-    """Compare the CPUs of a process with those of its parent, from which it has them unless something bound it."""
+    """Compare the CPUs of a process with those of its parent, from which it inherits them unless it was bound."""
     source = f"/proc/{rank.process.ppid}/status"
     try:
         parent = allowed_cpus(context.host.read(source))
@@ -131,7 +131,7 @@ def _bound(context: Context, rank: Rank, value: str) -> Reading:
 
 
 def ranks(context: Context) -> Sequence[Rank]:
-    """Return the processes that hold an NPU open, with --pid only that one; not applicable when there is none."""
+    """Return the processes that have an NPU open, with --pid only that one; not applicable if there is none."""
     return context.cached(_find_ranks)
 
 
@@ -145,7 +145,7 @@ def _find_ranks(context: Context) -> Sequence[Rank]:
 
 
 def _without_workers(rows: Sequence[Process]) -> Iterator[Process]:
-    """Yield the processes that opened their NPUs themselves: a data loader's worker has those of its parent by fork.
+    """Yield the processes that opened their NPUs themselves: a data loader's worker inherits its parent's by fork.
 
     Sources: fork(2), open file descriptors; NVIDIA-NeMo/Megatron-Bridge#5984 (the same with the devices of GPUs).
     """

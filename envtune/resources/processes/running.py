@@ -14,14 +14,14 @@ _SITE = re.compile(r"(.*/(?:site|dist)-packages)(?:/|$)")
 
 
 class ProcessUse(NamedTuple):
-    """A process and what it uses of what a change replaces: a file, or a device."""
+    """A process and what it uses that a change replaces: a file, or a device."""
 
     process: Process
     used: str
 
     @property
     def text(self) -> Text:
-        """Name the process, whose it is, what it runs (no more of its arguments: they may hold secrets) and uses."""
+        """Name the process, its owner, what it runs (without further arguments: they may contain secrets) and uses."""
         process = self.process
         command = " ".join(process.argv[:2])[:120] or process.name
         fields = {"pid": process.pid, "user": process.user, "command": command, "used": self.used}
@@ -29,7 +29,7 @@ class ProcessUse(NamedTuple):
 
 
 class Running(NamedTuple):
-    """Which processes use what a change replaces, by the change's id; `unreadable` of them could not be looked at."""
+    """Which processes use what a change replaces, by the change's id; `unreadable` of them could not be examined."""
 
     uses: Mapping[str, tuple[ProcessUse, ...]]
     unreadable: int = 0
@@ -39,7 +39,7 @@ NOTHING_RUNNING = Running({})
 
 
 def find_running(host: Host, changes: Iterable[Change]) -> Running:
-    """Return the processes that use what the changes replace, but for envtune and what started it."""
+    """Return the processes that use what the changes replace, except envtune and its ancestors."""
     paths = {change.id: _used_paths(change) for change in changes}
     if not any(paths.values()):
         return NOTHING_RUNNING
@@ -65,7 +65,7 @@ def find_running(host: Host, changes: Iterable[Change]) -> Running:
 
 
 def _used_paths(change: Change) -> tuple[str, ...]:
-    """Return what a process that the change disturbs has open: the Python's site directory, else the NPUs."""
+    """Return what a process affected by the change has open: the Python's site directory, else the NPUs."""
     paths: dict[str, None] = {}
     for operation in change.operations:
         if operation["op"] == "swap":
@@ -74,7 +74,7 @@ def _used_paths(change: Change) -> tuple[str, ...]:
             found = _SITE.match(operation["path"])
             paths.update({} if found is None else {found[1]: None})
         elif operation["op"] == "signal":
-            return ()  # the process it ends is what it is about
+            return ()  # the process it ends is its subject
     if not paths and change.disruption != "none":
         return ("/dev/davinci",)
     return tuple(paths)
@@ -85,7 +85,7 @@ def _is_below(name: str, path: str) -> bool:
 
 
 def _own_processes(host: Host, rows: Sequence[Process]) -> set[int]:
-    """Return the pids of envtune's own process and of what started it."""
+    """Return the pids of envtune's own process and its ancestors."""
     parents = {process.pid: process.ppid for process in rows}
     own: set[int] = set()
     try:
@@ -99,7 +99,7 @@ def _own_processes(host: Host, rows: Sequence[Process]) -> set[int]:
 
 
 def _open_files(host: Host, pid: int) -> Optional[tuple[str, ...]]:
-    """Return the files that a process has mapped or open; None where they may not be read."""
+    """Return the files that a process has mapped or open; None if they cannot be read."""
     try:
         mapped = [line.split(None, 5) for line in host.read(f"/proc/{pid}/maps").splitlines()]
         names = {words[5] for words in mapped if len(words) == 6}

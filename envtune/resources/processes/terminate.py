@@ -1,4 +1,4 @@
-"""Ending left-over processes one by one: by number and start time, never by name.
+"""End leftover processes one by one: by pid and start time, never by name.
 
 The porting guide's `pkill -9 python` (003:3311) ends the Pythons of every user, firewalld and this tool included.
 """
@@ -26,9 +26,9 @@ def terminate(
     grace: Annotated[int, N_("Seconds from TERM to KILL.")] = 10,
     options: FixOptions,
 ) -> Iterable[Change]:
-    """Propose TERM, after `grace` seconds KILL, for every left-over process that this user may end, one change each.
+    """Propose TERM, after `grace` seconds KILL, for every leftover process that this user may end, one change each.
 
-    Another user's process is ended only as root, when its number and its owner were named.
+    Another user's process is ended only as root, if its pid and its owner were named.
     """
     named_pid = options.pid if options.owner is not None else None
     changes: list[Change] = []
@@ -88,7 +88,7 @@ def _exists(context: Context, process: Process) -> bool:
 
 
 def _ancestors(context: Context) -> frozenset[int]:
-    """Return the pids of envtune's own process and of what started it."""
+    """Return the pids of envtune's own process and its ancestors."""
     try:
         pid = int(context.host.read("/proc/self/stat").split()[0])
     except (HostError, ValueError, IndexError):
@@ -108,7 +108,7 @@ def _change(
     owner, age = f"pid {process.pid} of {process.user}", process_age(context, process).en
     table = context.cached(processes_by_pid)
     parent = table[process.ppid].name if process.ppid in table else "gone"
-    command = " ".join(process.argv[:2])[:120] or process.name  # no further: arguments may hold secrets
+    command = " ".join(process.argv[:2])[:120] or process.name  # no more: arguments may contain secrets
     uid = context.host.stat(f"/proc/{process.pid}").uid
     started = _start_ticks(context, process)
     signal = {"op": "signal", "pid": process.pid, "started": started, "uid": uid, "grace": grace, "kill": True}
@@ -131,7 +131,7 @@ def _change(
 
 
 def _start_ticks(context: Context, process: Process) -> int:
-    """Return the start of the process in clock ticks since boot, which with its number identifies it for good."""
+    """Return the start of the process in clock ticks since boot, which with its pid identifies it uniquely."""
     fields = context.host.read(f"/proc/{process.pid}/stat").rpartition(")")[2].split()
     rows = (line.partition(" ") for line in context.host.read("/proc/stat").splitlines())
     boot = next((decimal(value.strip()) for name, _, value in rows if name == "btime"), None)

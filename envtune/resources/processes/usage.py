@@ -1,4 +1,4 @@
-"""Processes on the NPUs: left-over ones, memory that is not free, profilers running during a training run."""
+"""Processes on the NPUs: leftover ones, memory that is not free, profilers running during training."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 TOOLS = ("msprof", "aoe")
 NONE = Message("none")
-# What adopts the children of a process that ended; in a container pid 1 may also be a program that only waits.
+# What adopts the children of a process that has ended; in a container pid 1 may also be a program that only waits.
 ADOPTERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "s6-svscan", "runit", "sleep", "tail")
 # Services of the driver and of MindCluster (mounts of Ascend Docker Runtime, component names): systemd's own children.
 SERVICES = ("slogd", "dmp_daemon", "log-daemon", "npu-exporter", "device-plugin", "noded")
-# Units under which logins and cron jobs run when systemd-logind is not used: no service of their own.
+# Units under which logins and cron jobs run without systemd-logind: not services of their own.
 LOGIN_UNITS = ("sshd.service", "ssh.service", "crond.service", "cron.service", "atd.service", "docker.service")
 MOUNTS = "/proc/self/mountinfo"
 _HIDING = r"hidepid=(?!0$|off$).+"
 INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel's proc_ns.h: every process is in its /proc
-# What starts the ranks of a job, by its name or its argv[0] (the interpreter of a script that is named after itself);
+# What starts the ranks of a job, by name or argv[0] (the interpreter of a script that renames itself);
 # torch renames its main thread and its agent.
 LAUNCHERS = expression(
     r"python[\d.]*|pt_main_thread|pt_elastic|torchrun|msrun|mpirun|mpiexec|orterun|deepspeed|accelerate|(?:ba|da|k|z)?sh"
 )
 INIT_SECONDS = 2  # within which the init of a container starts what it was told to run
-RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in sessions of their own
+RANK_MARK = "TORCHELASTIC_RUN_ID"  # torchrun sets it for its workers, which it may start in separate sessions
 
 
 class DeviceProcess(NamedTuple):
-    """A process on one device: `process` is its row in this host's table, None when it is not there; memory in MB."""
+    """A process on one device: `process` is its row in this host's table, None if it does not exist; memory in MB."""
 
     pid: int
     name: str
@@ -57,7 +57,7 @@ class DeviceProcess(NamedTuple):
 
 
 class DeviceUsage(NamedTuple):
-    """The processes on one device; None when they are unknown. `reason` says why, or why there may be more of them."""
+    """The processes on one device; None if unknown. `reason` says why, or why there may be more."""
 
     subject: str
     processes: Optional[tuple[DeviceProcess, ...]]
@@ -116,7 +116,7 @@ def _usage_by_table(context: Context, output: SmiOutput) -> Iterable[DeviceUsage
 
 
 def _usage_by_descriptor(context: Context, subject: str, node: Optional[int]) -> DeviceUsage:
-    """Return who has /dev/davinciN open; unknown when nobody is found but some processes could not be read."""
+    """Return who has /dev/davinciN open; unknown if nobody is found but some processes could not be read."""
     path = f"/dev/davinci{node}"
     rows = context.host.processes()
     processes = tuple(DeviceProcess(p.pid, p.name, None, p) for p in rows if path in p.devices)
@@ -138,7 +138,7 @@ _ONE_CONTAINER = Message(
 
 
 def _sees_one_container(context: Context) -> bool:
-    """Return whether /proc holds the processes of one container only, not those of the host (`--pid=host`)."""
+    """Return whether /proc shows only the processes of one container, not those of the host (`--pid=host`)."""
     if not in_container(context):
         return False
     try:
@@ -148,10 +148,10 @@ def _sees_one_container(context: Context) -> bool:
 
 
 def hidden_processes(context: Context) -> Optional[Text]:
-    """Return why the table may lack other users' processes, so that nothing found is not nothing there; else None.
+    """Return why the table may lack other users' processes, so that finding none proves nothing; else None.
 
-    /proc mounted with `hidepid` shows a user its own, unless it is in the group named by `gid`: then the first process,
-    which is in every namespace, is another's and is seen. Source: proc(5).
+    /proc mounted with `hidepid` shows users only their own, unless they are in the group named by `gid`: then process
+    1, which exists in every namespace and belongs to another user, is visible. Source: proc(5).
     """
     if context.host.euid == 0:
         return None
@@ -163,7 +163,7 @@ def hidden_processes(context: Context) -> Optional[Text]:
 
 
 def _proc_options(host: Host) -> list[str]:
-    """Return the options of the file system at /proc, the last that was mounted there."""
+    """Return the options of the file system at /proc, the one mounted last."""
     try:
         rows = [row.partition(" - ") for row in host.read(MOUNTS).splitlines()]
     except HostError:
@@ -209,7 +209,7 @@ def _residual_reading(context: Context, usage: DeviceUsage, job: frozenset[int])
 
 
 def left_over(context: Context) -> tuple[tuple[str, Process, Text], ...]:
-    """Return (device, process, sign of it) of every process that is certain to be left over, once per process."""
+    """Return (device, process, sign) of every process that is certainly left over, once per process."""
     job = job_pids(context)
     orphans: dict[int, tuple[str, Process, Text]] = {}
     for usage in device_usage(context):
@@ -221,7 +221,7 @@ def left_over(context: Context) -> tuple[tuple[str, Process, Text], ...]:
 def _orphans(
     context: Context, usage: DeviceUsage, job: frozenset[int]
 ) -> tuple[list[tuple[DeviceProcess, Process, Text]], list[Text]]:
-    """Return the processes that are left over, each with the sign of it, and why others may be."""
+    """Return the leftover processes, each with its sign, and why others may be."""
     certain: list[tuple[DeviceProcess, Process, Text]] = []
     uncertain: list[Text] = []
     for entry in usage.processes or ():
@@ -250,7 +250,7 @@ def _describe(context: Context, entry: DeviceProcess, process: Process, sign: Te
         "user": process.user,
         "age": process_age(context, process),
         "sign": sign,
-        "command": " ".join(process.argv[:2])[:80] or process.name,  # no further: arguments may hold secrets
+        "command": " ".join(process.argv[:2])[:80] or process.name,  # no more: arguments may contain secrets
     }
     if entry.memory is None:
         return Message("pid {pid} of {user}, {age} old: {sign} ({command})", **fields)
@@ -277,7 +277,7 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
     if process.state in ("T", "t"):
         return in_context("orphans", "stopped"), True
     if process.pid == 1 or process.ppid == 0 or process.name in SERVICES:
-        return None, True  # the first process, or one that `docker exec` put into this container
+        return None, True  # process 1, or one started in this container by `docker exec`
     parent = context.cached(processes_by_pid).get(process.ppid)
     if parent is None:
         return Message("its parent has ended"), True
@@ -291,7 +291,7 @@ def orphan_sign(context: Context, process: Process) -> tuple[Optional[Text], boo
     return None, True
 
 
-MAX_LAUNCHERS = 16  # one above the other that are followed
+MAX_LAUNCHERS = 16  # levels of parents that are followed
 _LAUNCHER_LEFT = N_(
     "its launcher (pid {pid}, {name}) is running, but the launcher's parent has ended, as with nohup: it "
     "may be a job that is still computing; ask its owner"
@@ -299,7 +299,7 @@ _LAUNCHER_LEFT = N_(
 
 
 def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
-    """Return the launcher above a rank where init adopted it and it is no service of its own; None otherwise."""
+    """Return the launcher of a rank if init adopted the launcher and it is not a service itself; None otherwise."""
     by_pid = context.cached(processes_by_pid)
     for _ in range(MAX_LAUNCHERS):
         parent = by_pid.get(process.ppid)
@@ -312,7 +312,7 @@ def _adopted_launcher(context: Context, process: Process) -> Optional[Process]:
 
 
 def _is_main_program(process: Process, parent: Process) -> bool:
-    """Return whether it is what the init of a container (tini, dumb-init) was told to run, and not adopted by it."""
+    """Return whether it is the command of a container's init (tini, dumb-init), and not adopted by it."""
     is_early = parent.started > 0 and process.started - parent.started <= INIT_SECONDS
     return is_early and parent.pid == 1 and parent.name not in ("systemd", "init")
 
@@ -323,7 +323,7 @@ def _is_launcher(process: Process) -> bool:
 
 
 def processes_by_pid(context: Context) -> Mapping[int, Process]:
-    """Return the process table by number; the first of two with one number."""
+    """Return the process table by pid; the first of duplicates."""
     return {process.pid: process for process in reversed(context.host.processes())}
 
 
@@ -342,7 +342,7 @@ def _adoption_sign(context: Context, process: Process, parent: Process) -> tuple
 
 
 def _is_service(context: Context, process: Process) -> bool:
-    """Return whether systemd runs it as a unit of its own: then systemd is its parent and did not adopt it."""
+    """Return whether systemd runs it as a separate unit: then systemd is its parent and did not adopt it."""
     try:
         groups = context.host.read(f"/proc/{process.pid}/cgroup")
     except HostError:

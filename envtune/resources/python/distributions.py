@@ -1,7 +1,7 @@
-"""What the job's Python can import, told from its own site directories without starting it.
+"""What the job's Python can import, read from its own site directories without starting it.
 
 Distributions are named by their metadata directories (PEP 376, PEP 427; names compared as in PEP 503); the content of
-METADATA is read only for those a check asks for. Damage is a named problem, never skipped.
+METADATA is read only for those a check needs. Damage is reported, never skipped.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ NONE = "none"  # the value of a fact about something that is not installed
 
 
 class Problem(NamedTuple):
-    """Something in a site directory that is damaged, and what."""
+    """Something damaged in a site directory, with the kind of damage."""
 
     path: str
     what: Text
 
 
 class Environment(NamedTuple):
-    """Everything on the import path of the job's Python, the current and the script's directory left out."""
+    """Everything on the import path of the job's Python, except the current and the script's directory."""
 
     python: PythonTarget
     entries: tuple[str, ...]
-    names: Mapping[str, frozenset[str]]  # entry -> what lies in it
+    names: Mapping[str, frozenset[str]]  # entry -> names in it
     found: Mapping[str, tuple[Distribution, ...]]  # normalised name -> in import order
     problems: tuple[Problem, ...]
     closed: Mapping[str, HostError] = {}  # entries that could not be listed
 
 
 def environment(context: Context) -> Environment:
-    """Return the job's Python as it lies on disk, scanned once per run.
+    """Return the job's Python as installed on disk, scanned once per run.
 
-    NotApplicable when there is none on PATH, Undetermined when it is not known which Python it is.
+    Raises NotApplicable if there is none on PATH, Undetermined if it is unknown which Python it is.
     """
     return context.cached(_scan)
 
@@ -77,7 +77,7 @@ def _scan(context: Context) -> Environment:
 
 
 def interpreter(context: Context) -> PythonTarget:
-    """Return the job's Python; NotApplicable when none was named and PATH has none."""
+    """Return the job's Python; raises NotApplicable if none was named and PATH has none."""
     target = context.target
     variables = target.environment.variables
     named = target.options.python is not None or target.options.pid is not None
@@ -90,7 +90,7 @@ def interpreter(context: Context) -> PythonTarget:
 
 
 def _listing(host: Host, entry: str) -> Optional[tuple[str, ...]]:
-    """Return the names in an import path entry; none in an archive (known by its name), None when it is not there."""
+    """Return the names in an import path entry; none in an archive (judged by its name), None if it does not exist."""
     try:
         return host.listdir(entry)
     except (Missing, Unreadable):
@@ -116,8 +116,8 @@ def _leftovers(entry: str, listing: Iterable[str]) -> Iterable[Problem]:
 def installed(context: Context, name: str) -> Optional[Distribution]:
     """Return the distribution of that name which the job's Python sees first, with the version its metadata gives.
 
-    None when it is not installed. Undetermined when its metadata is damaged or when one directory holds two versions;
-    the host's error when a directory that may hold it could not be listed.
+    None if it is not installed. Raises Undetermined if its metadata is damaged or one directory has two versions; the
+    host's error if a directory that may contain it could not be listed.
     """
     return context.cached(_installed, normal_name(name))
 
@@ -150,7 +150,7 @@ def _installed(context: Context, name: str) -> Optional[Distribution]:
 
 
 def every(context: Context, name: str) -> tuple[Distribution, ...]:
-    """Return every distribution of that name in import order, as their directories are called."""
+    """Return every distribution of that name in import order, as named by their directories."""
     return environment(context).found.get(normal_name(name), ())
 
 
@@ -173,7 +173,7 @@ def _described(host: Host, row: Distribution) -> Distribution:
 
 
 def requirements(context: Context, name: str) -> tuple[str, ...]:
-    """Return the Requires-Dist lines of the installed distribution, none when it is not installed."""
+    """Return the Requires-Dist lines of the installed distribution, none if it is not installed."""
     row = installed(context, name)
     path = metadata_file(context.host, row) if row is not None else None
     return parse_requirements(context.host.read_bytes(path)) if path is not None else ()
@@ -184,10 +184,10 @@ def _damaged(row: Distribution, path: str, what: Text) -> Undetermined:
 
 
 def locate(context: Context, name: str) -> Optional[str]:
-    """Return where `import name` would find it: a package directory or a module file; None when nowhere.
+    """Return where `import name` would find it: a package directory or a module file; None if nowhere.
 
-    Like importlib: per entry a package, then an extension module, then a source file; a directory without `__init__`
-    (a namespace) only when no entry has more; last the finders of editable installs.
+    Like importlib: per entry a package, then an extension module, then a source file; a directory without `__init__` (a
+    namespace) only if no entry has more; finally the finders of editable installs.
     """
     return context.cached(_locate, name)
 
@@ -227,7 +227,7 @@ def _editable(host: Host, known: Environment, name: str) -> Optional[str]:
 
 
 def module_version(context: Context, path: str) -> Optional[str]:
-    """Return the `__version__ = "..."` of a source file that a wheel writes; None when there is none."""
+    """Return the `__version__ = "..."` of a source file in a wheel; None if there is none."""
     try:
         text = context.host.read(path)
     except Missing:
@@ -237,7 +237,7 @@ def module_version(context: Context, path: str) -> Optional[str]:
 
 
 def need(context: Context, name: str) -> Distribution:
-    """Return the installed distribution; NotApplicable naming it when the job's Python has none."""
+    """Return the installed distribution; raises NotApplicable naming it if the job's Python does not have it."""
     found = installed(context, name)
     if found is None:
         raise absent(context, name)
@@ -310,7 +310,7 @@ def fact_torch_npu(context: Context) -> Fact:
 
 
 def package_fact(context: Context, name: str, module: str) -> Fact:
-    """Return the version by metadata, or by the package's own version.py where the metadata does not settle it."""
+    """Return the version from the metadata, or from the package's own version.py if the metadata is inconclusive."""
     try:
         found: Union[Distribution, Undetermined, None] = installed(context, name)
     except Undetermined as unsettled:

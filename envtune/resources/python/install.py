@@ -1,8 +1,8 @@
-"""Distributions of the job's Python replaced, so that it is never without them: what the installing actions share.
+"""Replace distributions of the job's Python without a gap: shared by the installing actions.
 
-The wheels are there first, built or downloaded below the run's own directory; what is replaced is kept whole before the
-first file changes; afterwards every file must be the wheel's, and the target must import it. Nothing here starts the
-interpreter: the plan says what the executor will start.
+The wheels are prepared first, built or downloaded below the run's own directory; what is replaced is saved completely
+before the first file changes; afterwards every file must be the wheel's, and the target must import it. Nothing here
+starts the interpreter: the plan says what the executor will start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from envtune.model import Change, Finding, FixOptions, VersionChange
 from envtune.resources.python.distributions import Distribution, interpreter
 from envtune.resources.python.site import SitePackages, find_site_packages, refuse_exposed
 
-LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them says that a distribution is still the one of the plan
+LISTED = ("RECORD", "METADATA", "INSTALLER")  # any of them shows that a distribution is still the one in the plan
 
 
 class Installation(NamedTuple):
@@ -26,16 +26,16 @@ class Installation(NamedTuple):
 
     entry: str
     remove: tuple[Distribution, ...]
-    requirements: tuple[str, ...]  # what the wheels are to hold: requirements or their paths; none: only remove
+    requirements: tuple[str, ...]  # what the wheels must contain: requirements or their paths; none: only remove
     names: tuple[str, ...]  # the distributions concerned, normalised
-    modules: tuple[str, ...]  # the top-level names they hold
+    modules: tuple[str, ...]  # the top-level names they contain
     after: str
     findings: tuple[str, ...]  # check ids; the first one is the change's own
     subject: str
-    prepare: tuple[tuple[str, ...], ...] = ()  # words for pip that bring the wheels to {work}/wheels
-    wheels: tuple[str, ...] = ()  # where they are then
+    prepare: tuple[tuple[str, ...], ...] = ()  # pip arguments that put the wheels into {work}/wheels
+    wheels: tuple[str, ...] = ()  # where they are afterwards
     environ: Mapping[str, str] = {}
-    smoke: str = ""  # a line of Python that proves it works in the target
+    smoke: str = ""  # a line of Python that verifies that it works in the target
     note: Optional[Text] = None
     other_owners: tuple[Text, ...] = ()
     versions: tuple[VersionChange, ...] = ()
@@ -48,7 +48,7 @@ Chooser = Callable[[Context, Sequence[Finding], Optional[str]], Iterable[Install
 def replacements(
     context: Context, findings: Sequence[Finding], options: FixOptions, choose: Chooser
 ) -> tuple[Change, ...]:
-    """Return one change for each directory of the import path that `choose` names; Skipped where it does not apply."""
+    """Return one change per directory of the import path that `choose` names; raises Skipped if not applicable."""
     if options.wheels is not None:
         refuse_exposed(context.host, options.wheels, (options.wheels,))
     try:
@@ -58,7 +58,7 @@ def replacements(
 
 
 def binary(wheels: Optional[str], requirement: str) -> tuple[str, ...]:
-    """Return the words for pip that bring one ready wheel to {work}/wheels, from the index or the given directory."""
+    """Return the pip arguments that put one ready wheel into {work}/wheels, from the index or the given directory."""
     words = ("download", "--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--dest", "{work}/wheels")
     return (*words, *sources(wheels), requirement)
 
@@ -69,7 +69,7 @@ def sources(wheels: Optional[str]) -> tuple[str, ...]:
 
 
 def change(context: Context, wanted: Installation) -> Change:
-    """Return the installation as one change that happens as a whole or not at all."""
+    """Return the installation as one change that is applied completely or not at all."""
     place = find_site_packages(context, wanted.entry)
     _refuse_without_record(wanted.remove)
     before = " + ".join(f"{row.name} {row.version}" for row in wanted.remove) or "not installed"
@@ -119,7 +119,7 @@ def _swap(context: Context, place: SitePackages, wanted: Installation) -> dict[s
 
 
 def touches(context: Context, place: SitePackages, wanted: Installation) -> list[str]:
-    """Return all that the steps may create, change or remove below the root, also what a stopped pip leaves (`~`)."""
+    """Return all that the steps may create, change or remove below the root, with leftovers of a stopped pip (`~`)."""
     names: dict[str, None] = dict.fromkeys(wanted.below_root)
     for row in wanted.remove:
         names.update(dict.fromkeys(_recorded(context, place, row)))
@@ -168,9 +168,9 @@ def _recorded(context: Context, place: SitePackages, row: Distribution) -> Itera
 
 
 def _holds(context: Context, place: SitePackages, rows: Iterable[Distribution]) -> dict[str, str]:
-    """Return what must still be there when the plan is carried out: the RECORDs of what is replaced.
+    """Return what must still exist when the plan is carried out: the RECORDs of what is replaced.
 
-    A recording keeps only parts of these files, so that there only their presence counts.
+    A recording keeps only parts of these files, so for it only their existence counts.
     """
     found = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The metadata that pip, setuptools and conda leave beside a package: its forms, and what can be read from each."""
+"""The metadata that pip, setuptools and conda install with a package: its forms, and what can be read from each."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path its
 class Distribution(NamedTuple):
     """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg.
 
-    A tuple and no dataclass: an environment may hold two thousand of them.
+    A tuple instead of a dataclass: an environment may have two thousand of them.
     """
 
     name: str
     version: str
     metadata: str
-    entry: str  # the import path entry that holds it
+    entry: str  # the import path entry that contains it
 
 
 def named_in(entry: str, listing: Iterable[str]) -> Iterable[Distribution]:
-    """Yield the distributions an import path entry holds; an egg on the path is one itself."""
+    """Yield the distributions in an import path entry; an egg on the path is one itself."""
     own = entry.rpartition("/")[2]
     if own.endswith(".egg"):
         egg = distribution_of(own)
@@ -59,7 +59,7 @@ def metadata_file(host: Host, row: Distribution) -> Optional[str]:
 def parse_metadata(data: bytes) -> Mapping[str, str]:
     """Return the header fields of METADATA or PKG-INFO, keys in lower case; only the first of each.
 
-    Old packages have an author in Latin-1 there, so a byte that is no UTF-8 spoils its own field and no other.
+    Old packages have an author in Latin-1 there, so a byte that is not UTF-8 only affects its own field.
     """
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
@@ -79,7 +79,7 @@ def parse_requirements(data: bytes) -> tuple[str, ...]:
 
 
 def parse_finder(text: str) -> Mapping[str, str]:
-    """Return the MAPPING of a setuptools editable finder: top-level name -> path; empty when it has none."""
+    """Return the MAPPING of a setuptools editable finder: top-level name -> path; empty if it has none."""
     import ast
 
     found = re.search(r"^MAPPING[ \t]*(?::[^=\n]+)?=[ \t]*\{", text, re.M)

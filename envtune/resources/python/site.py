@@ -1,7 +1,7 @@
 """Where pip of the job's Python writes, and whether it may.
 
-Rules: an environment that is marked as managed by somebody else is left alone, also with `--user` (PEP 668); what the
-distribution's package manager installed below /usr is its own; as root no interpreter is started that another user
+Rules: an environment that is marked as externally managed is left alone, even with `--user` (PEP 668); what the
+distribution's package manager installed below /usr belongs to it; as root no interpreter is started that another user
 could have changed.
 """
 
@@ -25,7 +25,7 @@ OLDEST_PIP = (19, 0)  # --use-pep517 (pip's changelog, 19.0)
 
 
 class WithoutPip(Skipped):
-    """The job's Python has no pip; `is_systems` where only the system's package manager gives it one."""
+    """The job's Python has no pip; `is_systems` if only the system's package manager can provide one."""
 
     def __init__(self, path: str, is_systems: bool) -> None:
         if is_systems:
@@ -47,16 +47,16 @@ class SitePackages(NamedTuple):
     variables: Mapping[str, str]  # the environment of every command
 
     def pip(self, *words: str) -> list[str]:
-        """Return `<the job's Python> -m pip ...`, never the pip that some PATH has."""
+        """Return `<the job's Python> -m pip ...`, never a pip from PATH."""
         return self.start("-m", "pip", *words)
 
     def start(self, *words: str) -> list[str]:
-        """Return the job's Python with these words, isolated; not for the user's own directory, which -I leaves out."""
+        """Return the job's Python with these arguments, isolated; not for the user's directory, which -I excludes."""
         return [self.python, *(() if self.user else ("-I",)), *words]
 
 
 def find_site_packages(context: Context, entry: str) -> SitePackages:
-    """Return the place behind one directory of the import path; Skipped, with the way out, where pip must not write."""
+    """Return the place of one directory of the import path; raises Skipped, with a remedy, if pip must not write."""
     python, host = interpreter(context), context.host
     _refuse_foreign(host, python, entry)
     user = entry == user_site(context)
@@ -79,14 +79,14 @@ def find_site_packages(context: Context, entry: str) -> SitePackages:
 
 
 def refuse_without_pip(context: Context) -> None:
-    """Raise Skipped, with the way out, where pip of the job's Python cannot or must not write."""
+    """Raise Skipped, with a remedy, if pip of the job's Python cannot or must not write."""
     python = interpreter(context)
     _refuse_foreign(context.host, python, main_entry(context))
     _refuse_old_pip(context, python)
 
 
 def is_own(python: PythonTarget, entry: str) -> bool:
-    """Return whether a directory is a site directory of that very installation or virtual environment."""
+    """Return whether a directory is a site directory of exactly that installation or virtual environment."""
     return entry in python.sites and (python.kind != "venv" or entry.startswith(python.prefix.rstrip("/") + "/"))
 
 
@@ -100,7 +100,7 @@ def main_entry(context: Context) -> str:
 
 
 def user_site(context: Context) -> Optional[str]:
-    """Return the user's own site directory of a Python that is no virtual environment; None where there is none."""
+    """Return the user's site directory for a Python that is not a virtual environment; None if there is none."""
     python = interpreter(context)
     known = context.target.environment.variables
     variables = context.host.environ if known is None else known
@@ -158,7 +158,7 @@ def _refuse_foreign(host: Host, python: PythonTarget, entry: str) -> None:
 
 
 def _is_there(host: Host, path: str) -> bool:
-    """Return whether a marker is there; one that a recording is silent about is not: pip itself looks again."""
+    """Return whether a marker exists; one missing from a recording counts as absent: pip itself checks again."""
     try:
         return exists(host, path)
     except HostError:
@@ -192,7 +192,7 @@ def _refuse_other_owner(host: Host, program: str, entry: str, owner: int) -> Non
 
 
 def _start_paths(context: Context, python: PythonTarget, program: str, entry: str) -> Iterator[str]:
-    """Yield what decides which code pip of that interpreter runs: programs, settings, base and site directories."""
+    """Yield what determines which code that interpreter's pip runs: programs, settings, base and site directories."""
     for path in (program, python.real):
         yield from (path, posixpath.dirname(path))
     configuration = f"{python.prefix}/pyvenv.cfg"
@@ -201,10 +201,10 @@ def _start_paths(context: Context, python: PythonTarget, program: str, entry: st
 
 
 def refuse_exposed(host: Host, program: str, paths: Iterable[str]) -> None:
-    """Raise Skipped, as root, where others could change what a program runs by one of these paths.
+    """Raise Skipped, as root, if others could change what a program runs through one of these paths.
 
-    A recording tells only some of the owners; what it is silent about is judged where the plan is carried out: there
-    the executor looks at every file.
+    A recording contains only some of the owners; the rest is judged when the plan is carried out: then the executor
+    checks every file.
     """
     for path in paths if host.euid == 0 else ():
         try:
@@ -234,7 +234,7 @@ def _refusal(program: str, exposure: Exposure) -> Message:
 
 
 def _home(host: Host, configuration: str) -> tuple[str, ...]:
-    """Return where a virtual environment says that its base is."""
+    """Return the base that a virtual environment names."""
     try:
         found = re.search(r"(?m)^\s*home\s*=\s*(/.*?)\s*$", host.read(configuration))
     except HostError:
@@ -257,7 +257,7 @@ def _status(host: Host, path: str) -> _Status:
 
 
 def _variables(context: Context, user: bool) -> dict[str, str]:
-    """Return what keeps pip to the place: settings of the caller's shell or of pip.conf must not lead it elsewhere."""
+    """Return what confines pip to the place: settings of the caller's shell or pip.conf must not redirect it."""
     found = {
         "PYTHONPATH": "",
         "PYTHONHOME": "",

@@ -1,4 +1,4 @@
-"""`service.enable`: a unit that is installed, started at boot from now on; nothing is started or stopped now."""
+"""`service.enable`: start an installed unit at boot from now on; nothing is started or stopped now."""
 
 from __future__ import annotations
 

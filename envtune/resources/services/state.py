@@ -17,7 +17,7 @@ from envtune.model import Reading
 from envtune.resources.files.value import missing, reading
 from envtune.resources.services.enable import UNIT_FOLDERS
 
-# Where links make units start: of the administrator, of this boot, of the vendor.
+# Directories whose links make units start: the administrator's, this boot's, the vendor's.
 _LINKS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 _INSTALL = re.compile(r"(?m)^\[Install\]\s*$")
 _STATES = frozenset(

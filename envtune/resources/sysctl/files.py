@@ -1,7 +1,7 @@
-"""What sets the kernel's parameters at boot: the files of sysctl.d, and which of them has precedence.
+"""What sets the kernel's parameters at boot: the files of sysctl.d, and their precedence.
 
 Sources: sysctl.d(5) and systemd-sysctl (files of all directories are read in the order of their names, one name is read
-once, /etc wins over /run over /usr; a key that is named wins over one that is matched by a glob); procps' `sysctl
+once, /etc wins over /run over /usr; an exact key wins over one that is matched by a glob); procps' `sysctl
 --system` reads /etc/sysctl.conf last, which systemd does not read unless a link in /etc/sysctl.d leads to it.
 """
 
@@ -33,21 +33,21 @@ class Setting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the file, which decides the order."""
+        """Return the name of the file, which determines the order."""
         return posixpath.basename(self.path)
 
 
 def key_path(key: str) -> str:
     """Return the path below /proc/sys of `net.ipv4.ip_forward` or `net/ipv4/ip_forward`.
 
-    Where the first separator is a dot, dots separate and slashes stand for dots in a name (`net.ipv4.conf.eth0/7.mtu`).
+    If the first separator is a dot, dots separate and slashes stand for dots in a name (`net.ipv4.conf.eth0/7.mtu`).
     """
     first = next((letter for letter in key if letter in "./"), "/")
     return key.strip("/") if first == "/" else key.translate(str.maketrans("./", "/."))
 
 
 def parse_settings(text: str, path: str) -> Iterator[Setting]:
-    """Yield the settings of one file; comments (`#`, `;`) and what is no setting are left out."""
+    """Yield the settings of one file; comments (`#`, `;`) and invalid lines are left out."""
     for number, row in enumerate(text.splitlines(), 1):
         row = row.strip()
         if not row or row[0] in "#;":
@@ -60,7 +60,7 @@ def parse_settings(text: str, path: str) -> Iterator[Setting]:
 
 
 def boot_files(host: Host) -> tuple[str, ...]:
-    """Return the files that are read at boot, in order; raises HostError where a directory may not be listed."""
+    """Return the files that are read at boot, in order; raises HostError if a directory cannot be listed."""
     chosen: dict[str, str] = {}
     for folder in SYSCTL_DIRECTORIES:
         try:
@@ -84,12 +84,12 @@ def boot_settings(host: Host) -> tuple[Setting, ...]:
             if host.stat(path).kind == "file":
                 settings.extend(parse_settings(host.read(path), path))
         except Missing:
-            continue  # a link that leads nowhere
+            continue  # a dangling link
     return tuple(settings)
 
 
 def effective_setting(settings: Sequence[Setting], key: str) -> Optional[Setting]:
-    """Return the setting in effect after a boot; None when no file sets the key."""
+    """Return the setting in effect after a boot; None if no file sets the key."""
     named = [setting for setting in settings if setting.key == key]
     assigned = [setting for setting in named if setting.value is not None]
     if assigned:
@@ -105,7 +105,7 @@ def _matches(pattern: str, key: str) -> bool:
 
 
 def other_settings(host: Host, key: str) -> tuple[Setting, ...]:
-    """Return the key's settings in files that the boot does not read, but `sysctl --system` or ufw at its start."""
+    """Return the key's settings in files that are not read at boot, but by `sysctl --system` or ufw when it starts."""
     paths = ["/etc/ufw/sysctl.conf"]
     if not any(_links_to_sysctl_conf(host, path) for path in boot_files(host)):
         paths.insert(0, SYSCTL_CONF)

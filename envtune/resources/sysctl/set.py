@@ -1,7 +1,7 @@
-"""Setting kernel parameters: in the running kernel, and in a file of envtune's own for the next boot.
+"""Set kernel parameters: in the running kernel, and in envtune's own file for the next boot.
 
-Other files are never edited. Where one of them has precedence, envtune's file gets a name that is read after it, or the
-change is left out and the file is named. Lists are merged with what is there.
+Other files are never edited. If one of them has precedence, envtune's file gets a name that is read after it, or the
+change is left out and the file is named. Lists are merged with their current content.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HEADER = "# Written by envtune (see `envtune history`); one line per key.\n"
 
 
 class DesiredValue(NamedTuple):
-    """What a key shall hold: `merge` makes it of what is there (empty text: nothing), `holds` says it is so already."""
+    """The value for a key: `merge` computes it from the current one (empty: none), `holds` if it is so already."""
 
     merge: Callable[[Sequence[str]], str]
     holds: Callable[[str], bool]
@@ -135,7 +135,7 @@ def _job_ports(context: Context, findings: Sequence[Finding]) -> DesiredValue:
 
 
 def _nothing_to_reserve(findings: Sequence[Finding], readings: Sequence[Reading]) -> Text:
-    """Say what else is wrong with the ports, or that nothing is any more: they were reserved meanwhile."""
+    """Return what else is wrong with the ports, or that nothing is: they were reserved meanwhile."""
     faults = [r.shown for r in readings if r.value in ("taken", "impossible") and r.shown is not None]
     states = [r.shown for r in readings if r.value in ("reserved", "outside", "right") and r.shown is not None]
     if states and not faults:
@@ -190,7 +190,7 @@ def _live_change(context: Context, key: str, path: str, live: str, desired: Desi
 
 
 def _tuned_owner(host: Host, key: str) -> tuple[Text, ...]:
-    """Return that the active tuned profile sets the key, if it does."""
+    """Return the note that the active tuned profile sets the key, if it does."""
     try:
         for name in reversed(tuned_profiles(host) or []):
             option = tuned_option(host, name, "sysctl", key)
@@ -256,21 +256,21 @@ def _boot_change(context: Context, key: str, live: str, desired: DesiredValue) -
 
 
 def _last_name(others: Sequence[Setting]) -> Optional[str]:
-    """Return the first of envtune's names that is read after everybody else's; None when there is none."""
+    """Return the first of envtune's file names that is read after all others; None if there is none."""
     last = max((setting.name for setting in others), default="")
     return next((name for name in OWN_FILES if name > last), None)
 
 
 def _operations(host: Host, key: str, target: str, value: str) -> Iterable[dict[str, object]]:
     yield file_operation(host, target, with_key(shown(content(host, target)), key, value))
-    for name in OWN_FILES:  # an earlier choice, which has no effect any more
+    for name in OWN_FILES:  # an earlier choice, which no longer has an effect
         path, text = f"/etc/sysctl.d/{name}", shown(content(host, f"/etc/sysctl.d/{name}"))
         if path != target and any(setting.key == key_path(key) for setting in parse_settings(text, path)):
             yield file_operation(host, path, with_key(text, key, None))
 
 
 def with_key(text: str, key: str, value: Optional[str]) -> str:
-    """Return the file with one line for the key (None: with no line for it) and every other line as it is."""
+    """Return the file with one line for the key (None: without any) and all other lines unchanged."""
     new_row = "" if value is None else f"{key} = {value}"
     rows: list[str] = []
     for row in text.splitlines() if text else HEADER.splitlines():

@@ -1,7 +1,7 @@
 """What the kernel counted in the control groups of the job: throttled periods, processes refused or killed.
 
-Version 1 and 2 of control groups have these counters under other names. A counter covers the time since the group was
-made. Sources: kernel, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, cgroup-v1/pids.rst,
+Versions 1 and 2 of control groups have different names for these counters. A counter covers the time since the group
+was created. Sources: kernel, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, cgroup-v1/pids.rst,
 scheduler/sched-bwc.rst.
 """
 
@@ -66,9 +66,9 @@ def killed_processes(context: Context) -> Iterable[Reading]:
 
 
 def _own(rows: Sequence[Counters]) -> Iterator[Counters]:
-    """Yield the job's group and those above it that hold nothing but the job, its user or its pod.
+    """Yield the job's group and those parents that contain only the job, its user or its pod.
 
-    In version 2 a group counts what happens in any group below it: /user.slice the sessions of every user.
+    In version 2 a group also counts events in its subgroups: /user.slice the sessions of every user.
     Sources: systemd.special(7); kubelet, pkg/kubelet/cm (groups of the quality of service); dockerd, --cgroup-parent.
     """
     return (row for number, row in enumerate(rows) if not number or posixpath.basename(row.group) not in SHARED)

@@ -1,4 +1,4 @@
-"""Whether a command is there, as the job would find it."""
+"""Whether a command exists, as the job would find it."""
 
 from __future__ import annotations
 

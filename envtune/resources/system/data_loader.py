@@ -1,4 +1,4 @@
-"""Data loader workers of the job against the CPUs it may use."""
+"""Data loader workers of the job compared with the CPUs it may use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORKERS = expression(r"(?<![\w-])--workers(?:=|\s+)([\"']?)([^\s\"'\\;&|]+)\1")
 
 
 class Limit(NamedTuple):
-    """How many CPUs the job may use, and the file that says so."""
+    """How many CPUs the job may use, and the file that shows it."""
 
     cpus: int
     source: str
@@ -44,7 +44,7 @@ def workers(context: Context) -> Iterable[Reading]:
 
 
 def _at_most(limit: Limit, expectation: Expectation) -> Text:
-    """Word an expectation of the percentage as a number of workers on this host."""
+    """Express an expected percentage as a number of workers on this host."""
     most = expect.only(expectation, "le")
     if most is None:
         return expect.describe(expectation, expect.in_unit("%"))
@@ -88,7 +88,7 @@ def _workers_of_job(context: Context) -> tuple[int, str, str]:
 
 
 def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
-    """Return every `--workers` outside comments: (its number, None for a variable; the line it stands in)."""
+    """Return every `--workers` outside comments: (its number, None for a variable; its line)."""
     found: list[tuple[Optional[int], str]] = []
     for line in text.splitlines():
         if line.lstrip().startswith("#"):
@@ -99,7 +99,7 @@ def worker_counts(text: str) -> Sequence[tuple[Optional[int], str]]:
 
 
 def usable_cpus(host: Host, process: str) -> Limit:
-    """Return the least of CPUs online, CPUs the process may run on (affinity, cpuset), and its cgroup quota."""
+    """Return the minimum of CPUs online, CPUs the process may run on (affinity, cpuset), and its cgroup quota."""
     limits = [Limit(online_cpus(host), "/sys/devices/system/cpu/online")]
     status = f"/proc/{process}/status"
     allowed = allowed_cpus(_read(host, status) or "")
@@ -110,7 +110,7 @@ def usable_cpus(host: Host, process: str) -> Limit:
 
 
 def _read(host: Host, path: str) -> Optional[str]:
-    """Return the text, None when it is not there; a limit that cannot be read is not a missing one."""
+    """Return the text, None if the file does not exist; an unreadable limit is not a missing one."""
     try:
         return host.read(path)
     except Missing:
@@ -118,7 +118,7 @@ def _read(host: Host, path: str) -> Optional[str]:
 
 
 def allowed_cpus(status: str) -> int:
-    """Return how many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 when it says nothing."""
+    """Return how many CPUs `Cpus_allowed_list` of /proc/PID/status names; 0 if there is no such line."""
     for line in status.splitlines():
         if line.startswith("Cpus_allowed_list:"):
             return len(cpu_numbers(line.partition(":")[2]))
@@ -126,7 +126,7 @@ def allowed_cpus(status: str) -> int:
 
 
 def _quotas(host: Host, listing: str) -> Iterator[Limit]:
-    """Yield the CPU quotas of the control group and of the groups above it, rounded up to whole CPUs."""
+    """Yield the CPU quotas of the control group and its parents, rounded up to whole CPUs."""
     for group in (_read(host, listing) or "").splitlines():
         _, _, named = group.partition(":")
         controllers, _, path = named.partition(":")

@@ -61,7 +61,7 @@ def _name_parts(name: str) -> list[str]:
 
 
 def cpu_name(cpuinfo: str) -> Optional[str]:
-    """Return the model of the first CPU; None where neither a name nor known numbers are given."""
+    """Return the model of the first CPU; None if neither a name nor known numbers are given."""
     fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         key, mark, value = line.partition(":")
@@ -99,7 +99,7 @@ def _gigabytes(expectation: Expectation) -> Text:
 
 
 def total_bytes(text: str) -> Optional[int]:
-    """Return MemTotal of /proc/meminfo (`MemTotal:  792723456 kB`) in bytes; None when it is not there."""
+    """Return MemTotal of /proc/meminfo (`MemTotal:  792723456 kB`) in bytes; None if missing."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["MemTotal:"] and len(words) == 3 and words[2] == "kB":

@@ -71,7 +71,7 @@ def module(context: Context, *, name: Annotated[str, N_("Module, such as `ip_vs`
 
 
 def _builtin(host: Host, path: str) -> frozenset[str]:
-    """Return the modules that are compiled in; raises Undetermined where a recording keeps a part of the list."""
+    """Return the modules that are compiled in; raises Undetermined if a recording keeps only a part of the list."""
     try:
         lines = host.read(path).split()
     except Missing:

@@ -21,7 +21,7 @@ Name = Literal[
     "as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
     "sigpending", "stack",
 ]  # fmt: skip
-# as limits.conf(5) calls it -> as the kernel does
+# name in limits.conf(5) -> name in the kernel
 _ROWS: Mapping[str, str] = {
     "as": "Max address space",
     "core": "Max core file size",
@@ -82,7 +82,7 @@ def _limit(context: Context, name: str, column: int) -> Reading:
         reason = Message("{script} calls ulimit: start it and use --pid", script=target.script)
         raise Undetermined(reason, target.script)
     path = f"/proc/{'self' if target.pid is None else target.pid}/limits"
-    text = context.host.read(path)  # every Linux has it: where it is missing, it was not recorded or is hidden
+    text = context.host.read(path)  # every Linux has it: if it is missing, it was not recorded or is hidden
     row = re.search(rf"(?m)^{re.escape(_ROWS[name])}\s+(\S+)\s+(\S+)", text)
     if row is None:
         raise Undetermined(Message("{path} has no line for {name}", path=path, name=name), path, text)

@@ -51,7 +51,7 @@ def dirty_background(context: Context) -> Iterable[Reading]:
 
 
 def _dirty(host: Host, unit: str) -> tuple[str, int, int]:
-    """Return the unit, the background limit and the limit; 0 is not set."""
+    """Return the unit, the background limit and the limit; 0 means not set."""
     values = []
     for name in (f"dirty_background_{unit}", f"dirty_{unit}"):
         path = f"{VM}/{name}"

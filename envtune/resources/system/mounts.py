@@ -20,7 +20,7 @@ MOUNTINFO = "/proc/self/mountinfo"
 
 
 class Mount(NamedTuple):
-    """One line of mountinfo: where, the type, the options of the mount and of its file system, and the line."""
+    """One line of mountinfo: mount point, type, options of the mount and of its file system, and the line."""
 
     point: str
     kind: str
@@ -29,7 +29,7 @@ class Mount(NamedTuple):
 
 
 def mount_at(text: str, path: str) -> Optional[Mount]:
-    """Return what is mounted at exactly `path`; the last of several covers the others. Source: proc(5)."""
+    """Return what is mounted exactly at `path`; the last of several hides the others. Source: proc(5)."""
     found = None
     for line in text.splitlines():
         head, _, tail = line.partition(" - ")
@@ -44,7 +44,7 @@ def mount_at(text: str, path: str) -> Optional[Mount]:
 
 
 def mount_holding(text: str, path: str) -> Optional[Mount]:
-    """Return what is mounted at `path` or at the nearest directory above it; None where `text` shows nothing."""
+    """Return what is mounted at `path` or at its nearest parent directory; None if `text` shows nothing."""
     while True:
         mount = mount_at(text, path)
         if mount is not None or path == "/":
@@ -85,7 +85,7 @@ def free(
 
 
 def _require_measured(host: Host, path: str) -> None:
-    """Raise Undetermined for a recorded host whose recording leaves out the file system that holds `path`."""
+    """Raise Undetermined for a recorded host whose recording lacks the file system that contains `path`."""
     if host.live:
         return
     try:

@@ -1,4 +1,4 @@
-"""Where a job writes: whether the file system takes files, and the services that a job depends on.
+"""Where a job writes: whether the file system accepts files, and the services that a job depends on.
 
 Sources: proc_pid_mountinfo(5); Kubernetes, node-pressure eviction (nodefs.inodesFree); Slurm's quick start
 (clocks of all hosts agree).
@@ -21,14 +21,14 @@ from envtune.resources.system.storage import output_directories
 
 # chrony, ntp and its successors, systemd-timesyncd (the kernel keeps 15 characters), linuxptp
 TIME_SERVICES = ("chronyd", "ntpd", "ntpsec", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys")
-# Processes of a table that somebody abridged for a test or an issue; a server with systemd has more.
+# Fewer processes mean a table that was abridged for a test or an issue; a server with systemd has more.
 FEW = 12
 
 
 @probe("system.output_mounts")
 def output_mounts(context: Context) -> Iterable[Reading]:
     """Mount of the file systems to which the job writes logs and caches: `ro` or `rw`."""
-    text = context.host.read(MOUNTINFO)  # every Linux has it: where it is missing, it was not recorded or is hidden
+    text = context.host.read(MOUNTINFO)  # every Linux has it: if it is missing, it was not recorded or is hidden
     for name, path in output_directories(context.target.variables()).items():
         mount = mount_holding(text, posixpath.normpath(path))
         if mount is not None:
@@ -69,7 +69,7 @@ def _percent(expectation: Expectation) -> Optional[Text]:
 def time_services(context: Context) -> Iterable[Reading]:
     """Time services that are running: those that set the clock from other hosts."""
     rows = context.host.processes()
-    threads = {row.pid for row in rows if row.name == "kthreadd"}  # whose children a snapshot leaves out
+    threads = {row.pid for row in rows if row.name == "kthreadd"}  # its children are left out of a snapshot
     rows = tuple(row for row in rows if not {row.pid, row.ppid} & threads)
     running = sorted({row.name for row in rows if row.name in TIME_SERVICES and row.state != "Z"})
     if not running and len(rows) < FEW:

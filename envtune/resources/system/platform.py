@@ -1,4 +1,4 @@
-"""The machine itself: architecture, operating system, container or VM, and who runs us."""
+"""The machine itself: architecture, operating system, container or VM, and the user of envtune."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fact_kernel(context: Context) -> Fact:
 
 
 def os_release(context: Context) -> tuple[Mapping[str, str], str]:
-    """Return the fields of os-release and where they were read; Missing when the host does not name its system."""
+    """Return the fields of os-release and where they were read; raises Missing if the host does not name its system."""
     host = context.host
     for path in ("/etc/os-release", "/usr/lib/os-release"):
         text = _text(host, path)
@@ -97,7 +97,7 @@ def _by_distro(host: Host) -> Mapping[str, str]:
 
 
 def parse_os_release(text: str) -> Mapping[str, str]:
-    """Return the shell-like assignments of os-release(5); lines that are none are skipped."""
+    """Return the shell-like assignments of os-release(5); other lines are skipped."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         key, mark, value = line.strip().partition("=")
@@ -153,7 +153,7 @@ def fact_os_family(context: Context) -> Fact:
 
 
 def _family_manager(host: Host, family: str) -> Optional[str]:
-    """Return the path of the family's package manager, None when there is none or it was not recorded."""
+    """Return the path of the family's package manager, None if there is none or it was not recorded."""
     try:
         return next((path for name in MANAGERS[family] for path in [find_binary(host, name)] if path), None)
     except HostError:
@@ -227,14 +227,14 @@ def package_manager(context: Context) -> Iterable[Reading]:
 
 
 def programs_visible(host: Host) -> None:
-    """Raise Undetermined where not even `env` can be seen: then the absence of a program is no evidence."""
+    """Raise Undetermined if not even `env` is visible: then the absence of a program is not evidence."""
     if find_binary(host, "env") is None:
         reason = Message("no system programs found: the recording is incomplete")
         raise Undetermined(reason, f"{BINARY_DIRECTORIES[0]}/env")
 
 
 def find_binary(host: Host, name: str) -> Optional[str]:
-    """Return the first executable of that name in the system's directories; None when there is none."""
+    """Return the first executable of that name in the system's directories; None if there is none."""
     for folder in BINARY_DIRECTORIES:
         path = f"{folder}/{name}"
         try:
@@ -249,7 +249,7 @@ def find_binary(host: Host, name: str) -> Optional[str]:
 def distribution(context: Context) -> Iterable[Reading]:
     """`id major.minor` of the distribution in lower case, for example `centos 7.6`, `euleros 2.8`, `ubuntu 18.04`.
 
-    CentOS 7 gives its minor version in /etc/centos-release (or /etc/redhat-release, a link to it) only; EulerOS 2.8
+    CentOS 7 gives its minor version only in /etc/centos-release (or /etc/redhat-release, a link to it); EulerOS 2.8
     calls itself 2.0 (SP8).
     """
     fields, path = context.cached(os_release)
@@ -267,7 +267,7 @@ def distribution(context: Context) -> Iterable[Reading]:
 
 
 def _centos_release(host: Host) -> tuple[str, str]:
-    """Return the path and text of the file that names CentOS with its minor version; Missing when there is none."""
+    """Return the path and text of the file that names CentOS with its minor version; Missing if there is none."""
     path = "/etc/redhat-release"
     text = _text(host, "/etc/centos-release")
     return ("/etc/centos-release", text) if text is not None else (path, host.read(path))
@@ -279,7 +279,7 @@ def transplant_os(
 ) -> Iterable[Reading]:
     """Distribution, if the script transplant tool of CANN `cann` (its major version) is installed.
 
-    The list it is held against is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
+    The list it is compared with is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
     """
     known = context.facts["cann"]
     if known.value is None:

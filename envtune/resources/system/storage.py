@@ -31,12 +31,12 @@ def nvme(context: Context) -> Iterable[Reading]:
     paths = [path for path in host.glob("/sys/block/nvme*n*/size") if _is_whole(path)]
     if paths:
         return [_nvme(host, path) for path in paths]
-    host.listdir("/sys/block")  # where no disk at all can be seen, the absence of one is no evidence
+    host.listdir("/sys/block")  # if no disk at all is visible, the absence of one is not evidence
     return [Reading("nvme", 0, Evidence("/sys/block/nvme*"), Message("no NVMe disk"), _terabytes)]
 
 
 def _is_whole(path: str) -> bool:
-    """Return whether it is a namespace of a controller, `nvme0n1`: no partition, no path of several (`nvme0c1n1`)."""
+    """Return whether it is a controller's namespace, `nvme0n1`: no partition, nor one path of several (`nvme0c1n1`)."""
     number, mark, rest = posixpath.basename(posixpath.dirname(path))[len("nvme") :].partition("n")
     return bool(mark) and number.isdecimal() and rest.isdecimal()
 
@@ -96,11 +96,11 @@ def output(context: Context) -> Iterable[Reading]:
 
 
 def _dump_path(host: Host, configuration: str) -> str:
-    """Return where the job's acl.json has dumps written; empty where it names no absolute path."""
+    """Return the dump path of the job's acl.json; empty if it names no absolute path."""
     try:
         place = json.loads(host.read(configuration))["dump"]["dump_path"] if configuration.startswith("/") else ""
     except (HostError, ValueError, KeyError, TypeError):
-        return ""  # checks of their own say what is wrong with it
+        return ""  # other checks report what is wrong with it
     return place if isinstance(place, str) and place.startswith("/") else ""
 
 
@@ -114,7 +114,7 @@ def output_directories(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _space(host: Host, name: str, path: str) -> Reading:
-    """Read the file system that holds `path`, or will hold it once the job has made it."""
+    """Read the file system that contains `path`, or will contain it once the job has created it."""
     try:
         return _free(name, disk_of(host, posixpath.normpath(path)))
     except HostError as error:

@@ -1,6 +1,6 @@
-"""Container or virtual machine: what this user sees is then not the machine itself.
+"""Container or virtual machine: then this user does not see the machine itself.
 
-Signs only, each one left by a runtime or a hypervisor; no command is run. Sources: namespaces(7) and the fixed inode
+Based only on traces left by a runtime or a hypervisor; no command is run. Sources: namespaces(7) and the fixed inode
 numbers of the first namespaces in the kernel's include/linux/proc_ns.h; the cgroup paths of docker, podman, containerd,
 CRI-O, iSulad and LXC; SMBIOS names as systemd-detect-virt knows them; QEMU's hw/arm/virt.c for `linux,dummy-virt`.
 """
@@ -48,7 +48,7 @@ HYPERVISORS = (
     "ovirt",
     "nutanix",
 )
-BARE_METAL = (".metal",)  # instance types that are the machine itself
+BARE_METAL = (".metal",)  # instance types that are bare metal
 
 
 @fact("container")
@@ -61,7 +61,7 @@ def fact_container(context: Context) -> Fact:
     for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
         if _read(host, path) is not None:
             return Fact("container", "false", path)
-    # A kernel without cgroups shows no path; then the marker files alone must be known to be absent.
+    # A kernel without cgroups shows no path; then only the marker files must be known to be absent.
     if any(exists(host, path) for path in MARKERS):
         return Fact("container", "false", FIRST_NAMESPACE)
     return Fact("container", "false", MARKERS[0])
@@ -103,7 +103,7 @@ def _mount_sign(host: Host) -> Optional[str]:
 
 
 def mounted_by_runtime(text: str) -> bool:
-    """Return whether mountinfo shows a root or an injected file that comes out of a container runtime's store."""
+    """Return whether mountinfo shows a root or an injected file from a container runtime's store."""
     for mount_point, origin, options in mounts(text):
         if mount_point in INJECTED and any(store in origin for store in RUNTIME_STORES):
             return True
@@ -122,7 +122,7 @@ def mounts(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _marker_sign(host: Host) -> Optional[str]:
-    """Return a marker file, unless this is in the first namespaces: an image booted as a machine keeps the file."""
+    """Return a marker file, unless running in the initial namespaces: an image booted as a machine keeps the file."""
     for path in MARKERS:
         try:
             if exists(host, path):
@@ -162,7 +162,7 @@ def fact_vm(context: Context) -> Fact:
 
 
 def _smbios(host: Host) -> tuple[str, str]:
-    """Return what SMBIOS says of the machine (`virtual`, `metal` for a cloud's bare one, `maker`), and where."""
+    """Return what SMBIOS says about the machine (`virtual`, `metal` for a cloud's bare metal, `maker`), and where."""
     maker = ("", "")
     for name in ("sys_vendor", "product_name", "chassis_vendor"):
         path = f"/sys/class/dmi/id/{name}"
@@ -170,7 +170,7 @@ def _smbios(host: Host) -> tuple[str, str]:
         if any(word in words for word in BARE_METAL):
             return "metal", path
         if any(word in words for word in HYPERVISORS):
-            # Amazon's and others' bare machines carry the cloud's vendor name: only the product tells.
+            # Bare-metal instances of Amazon and others have the cloud's vendor name: only the product name tells.
             product = (_read(host, "/sys/class/dmi/id/product_name") or "").strip().lower()
             return ("metal" if any(word in product for word in BARE_METAL) else "virtual"), path
         maker = ("maker", path) if words else maker
@@ -178,7 +178,7 @@ def _smbios(host: Host) -> tuple[str, str]:
 
 
 def hypervisor_flag(cpuinfo: str) -> Optional[bool]:
-    """Return whether an x86 CPU says that a hypervisor runs it; None where cpuinfo has no `flags` (ARM)."""
+    """Return whether an x86 CPU reports a hypervisor; None if cpuinfo has no `flags` (ARM)."""
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "flags":

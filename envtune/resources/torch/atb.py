@@ -46,7 +46,7 @@ def _version_file(context: Context) -> tuple[str, str]:
 
 
 def atb_version(text: str) -> Optional[str]:
-    """Return the version of `Ascend-cann-atb : 8.0.0`; None without one."""
+    """Return the version of `Ascend-cann-atb : 8.0.0`; None if there is none."""
     version = key_values(text).get("ascend-cann-atb", "")
     return version if re.match(r"\d{1,3}\.\d{1,3}", version) else None
 

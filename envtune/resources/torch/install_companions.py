@@ -1,9 +1,9 @@
-"""torchvision and torchaudio of the release that belongs to the installed torch, put in place by pip.
+"""Install the torchvision and torchaudio releases that belong to the installed torch with pip.
 
-Sources: pytorch.org, "Installing previous versions of PyTorch" (which releases belong together, and that builds for
-CPUs are on an index of their own); requirements.txt of vllm-project/vllm-ascend (2.10.0). On PyPI wheels for x86_64 are
-built for CUDA and those for aarch64 are not. TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps torch from loading torch_npu, for
-which the variables of CANN would have to be set (pytorch.org, tutorial "Out-of-tree extension autoloading").
+Sources: pytorch.org, "Installing previous versions of PyTorch" (which releases belong together, and that CPU builds are
+on a separate index); requirements.txt of vllm-project/vllm-ascend (2.10.0). On PyPI wheels for x86_64 are built for
+CUDA and those for aarch64 are not. TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps torch from loading torch_npu, for which the
+variables of CANN would have to be set (pytorch.org, tutorial "Out-of-tree extension autoloading").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Packages of the job's Python that CANN's compiler needs, or that another package overwrote, put in place by pip.
+"""Install, with pip, packages of the job's Python that CANN's compiler needs or that another package overwrote.
 
-Each is installed alone (--no-deps), so that nothing else changes; what it needs in addition is in PACKAGES. Sources:
+Each is installed alone (--no-deps), so that nothing else changes; its additional requirements are in PACKAGES. Sources:
 the requirements and the lists of files of the packages' wheels on PyPI; vllm-project/vllm-ascend#7790 (triton and
 triton-ascend share a directory: both are removed, then triton-ascend is installed again).
 """
@@ -23,13 +23,13 @@ from envtune.resources.torch.stack import release_numbers
 
 
 class Package(NamedTuple):
-    """What a wheel installs: names in the site directory, files below the prefix, the import that proves it."""
+    """What a wheel installs: names in the site directory, files below the prefix, the import that verifies it."""
 
     modules: tuple[str, ...]
     proof: str
     scripts: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()  # requirements that are installed with it
-    keeps_version: bool = False  # whether the version that is installed comes back
+    keeps_version: bool = False  # whether the installed version is kept
 
 
 PACKAGES: Mapping[str, Package] = {
@@ -86,7 +86,7 @@ def choose_requirements(context: Context, findings: Sequence[Finding], wheels: O
 
 
 def _unfit(context: Context, name: str) -> Optional[Distribution]:
-    """Return the installed package where it is too old, or a numpy that is too new."""
+    """Return the installed package if it is too old, or a numpy that is too new."""
     rows = every(context, name)
     if not rows or not rows[0].version:
         return None
@@ -121,7 +121,7 @@ def _installation(
     ids: tuple[str, ...],
     wheels: Optional[str],
 ) -> Installation:
-    """Return the installation of packages, with what they need in addition and the job's Python lacks."""
+    """Return the installation of packages, with their additional requirements that the job's Python lacks."""
     present = {row.name: row.version for row in remove}
     requirements = [_requirement(context, name, present) for name in names]
     for name in names:

@@ -52,7 +52,7 @@ def torch(context: Context) -> Iterable[Reading]:
 
 
 def _started_python(context: Context) -> PythonTarget:
-    """Return the Python the job's command starts: the named one, else what `python3` means on PATH."""
+    """Return the Python the job's command starts: the named one, else `python3` on PATH."""
     options, target = context.target.options, interpreter(context)
     if options.python or options.pid is not None:
         return target
@@ -73,7 +73,7 @@ def _same_installation(first: PythonTarget, second: PythonTarget) -> bool:
 
 
 def _others_with_torch(context: Context, job: PythonTarget) -> list[str]:
-    """Return the paths of other interpreters of this host that hold torch, each installation once."""
+    """Return the paths of other interpreters of this host that have torch, each installation once."""
     host, variables = context.host, _variables(context)
     candidates = [interpreter(context).path, *other_interpreters(host, variables, host.cwd)]
     seen = {(job.real, job.prefix)}
@@ -87,7 +87,7 @@ def _others_with_torch(context: Context, job: PythonTarget) -> list[str]:
             if holds_torch(host, python.sites):
                 others.append(path)
         except HostError:
-            continue  # a home directory that this user may not read holds no Python of this job
+            continue  # a home directory that this user cannot read contains no Python of this job
     return others
 
 
@@ -130,7 +130,7 @@ def _pip_reading(context: Context, name: str, path: str, python: PythonTarget) -
 
 
 def _unknown_pip(name: str, evidence: Evidence, expected: Text, error: Union[Unresolved, HostError]) -> Reading:
-    """Return the reading of a pip command whose Python could not be found out."""
+    """Return the reading of a pip command whose Python could not be determined."""
     reason = unresolved_text(error) if isinstance(error, Unresolved) else host_error_text(error)
     privilege = isinstance(error, PermissionError)
     return Reading(name, None, evidence, expected=expected, reason=reason, needs_privilege=privilege)

@@ -1,7 +1,8 @@
-"""Whether this system's C and C++ runtime are as new as the job's torch and torch_npu need, by their ELF files.
+"""Whether this system's C and C++ runtimes are new enough for the job's torch and torch_npu, from their ELF files.
 
 Nothing is loaded. Sources: LSB, "Symbol Versioning"; ld.so(8) for the order in which libraries are searched
-(LD_LIBRARY_PATH, then the system's directories); conda puts its libstdc++ into PREFIX/lib, which its Python names.
+(LD_LIBRARY_PATH, then the system's directories); conda puts its libstdc++ into PREFIX/lib, which is in its Python's
+search path.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _needs(context: Context, runtime: str) -> Iterator[tuple[str, str]]:
 
 
 def _provided(context: Context, runtime: str) -> Mapping[str, str]:
-    """Return file -> highest version of the runtimes that the job may load: one, with conda perhaps another."""
+    """Return {file: highest version} of the runtimes that the job may load: one, with conda perhaps a second."""
     found: dict[str, str] = {}
     for folders in _search_order(context):
         for folder in folders:

@@ -26,8 +26,8 @@ CUDA_ONLY = re.compile(
     r"nvidia-[a-z0-9-]+-cu\d+|nvidia-(?:cublas|cudnn|nccl|cuda-runtime)|flash-attn|xformers|cupy(?:-cuda\w+)?"
 )
 COMPANIONS = ("torchvision", "torchaudio")
-EXTENSIONS = ("vllm-ascend",)  # packages with operators of their own that name one torch_npu
-LIBRARIES = {"triton-ascend": TRITON_LIBRARY}  # a file that both packages bring
+EXTENSIONS = ("vllm-ascend",)  # packages with their own operators that require one torch_npu
+LIBRARIES = {"triton-ascend": TRITON_LIBRARY}  # a file that both packages install
 # `torch==2.1.0`, `torch (==2.1.0)`; older ones name no single version.
 _EXACT = re.compile(r"(?i)(torch[-_]npu|triton[-_]ascend)\s*\(?\s*==\s*([0-9][^\s;,)*]*)\s*\)?")
 _PIN = re.compile(r"torch\s*\(?\s*==\s*([0-9][0-9A-Za-z.]*)\s*\)?\s*(?:;.*)?")
@@ -59,7 +59,7 @@ def _requires(context: Context, name: str, other: str) -> bool:
 
 
 def _written_last(context: Context, row: Distribution, other: Distribution) -> Reading:
-    """Tell by the size of a file that both bring whether the package that is to be kept was installed last.
+    """Determine, from the size of a file in both, whether the package to be kept was installed last.
 
     Source: packaging.python.org, "Recording installed projects": a row of RECORD is a path, a digest and a size.
     """
@@ -151,13 +151,13 @@ def _companion(context: Context, name: str, torch: str) -> Optional[Reading]:
 
 
 def required_torch(context: Context, name: str) -> Optional[str]:
-    """Return the one torch that an installed package requires by its metadata; None where it names none."""
+    """Return the single torch version that an installed package requires in its metadata; None if it names none."""
     if not environment(context).found.get(name):
         return None
     try:
         lines = requirements(context, name)
     except (HostError, Undetermined):
-        return None  # damaged metadata is what `python.damage` reads
+        return None  # `python.damage` reports damaged metadata
     return next((match[1] for match in map(_PIN.fullmatch, lines) if match is not None), None)
 
 

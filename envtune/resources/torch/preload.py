@@ -1,4 +1,4 @@
-"""LD_PRELOAD, and the OpenMP runtimes that wheels bring along.
+"""LD_PRELOAD, and the OpenMP runtimes bundled in wheels.
 
 Sources: ld.so(8) (`object '...' from LD_PRELOAD cannot be preloaded: ignored`); opencv/opencv#14884,
 NVIDIA/DALI#5519, hiyouga/LlamaFactory#8768 (an Ascend host): `libgomp...: cannot allocate memory in static TLS block`.
@@ -65,5 +65,5 @@ def bundled_openmp(context: Context) -> Iterable[Reading]:
 
 
 def _preloaded(context: Context) -> tuple[str, ...]:
-    """Return what LD_PRELOAD names; blanks and colons separate, ld.so(8)."""
+    """Return the libraries in LD_PRELOAD, separated by blanks and colons, ld.so(8)."""
     return tuple(filter(None, re.split(r"[\s:]+", context.target.variables().get(PRELOAD, ""))))

@@ -19,14 +19,14 @@ from envtune.resources.python.distributions import environment, interpreter
 from envtune.resources.torch.stack import release_numbers, version_fact
 
 COMPILER = ("attrs", "cffi", "decorator", "numpy", "protobuf", "psutil", "pyyaml", "scipy", "sympy")
-# Oldest versions; of CANN before 8 the older list.
+# Oldest versions; for CANN before 8 the older list.
 MINIMUM: Mapping[str, str] = {"cffi": "1.12.3", "decorator": "4.4.0", "numpy": "1.19.2", "sympy": "1.5.1"}
 MINIMUM_BEFORE_8: Mapping[str, str] = {**MINIMUM, "numpy": "1.14.3", "sympy": "1.4"}
 NUMPY_2_SINCE_CANN, NUMPY_2_SINCE_TORCH, NUMPY_2_ONLY_PYTHON = (9,), (2, 3), (3, 13)
 
 
 def cann_numbers(context: Context) -> tuple[int, ...]:
-    """Return (8, 2) of CANN 8.2.RC1; NotApplicable without CANN, Undetermined where its version is unknown."""
+    """Return (8, 2) of CANN 8.2.RC1; raises NotApplicable without CANN, Undetermined if its version is unknown."""
     version = version_fact(context, "cann")
     numbers = re.match(r"(\d{1,3})\.(\d{1,3})", version)
     if numbers is None:
@@ -40,7 +40,7 @@ def minimum(context: Context) -> Mapping[str, str]:
 
 
 def absent(context: Context) -> tuple[str, ...]:
-    """Return those of COMPILER that the job's Python does not have; the host's error where it cannot be listed."""
+    """Return those of COMPILER that the job's Python does not have; the host's error if it cannot be listed."""
     known = environment(context)
     missing = tuple(name for name in COMPILER if name not in known.found)
     for error in known.closed.values() if missing else ():
@@ -94,7 +94,7 @@ def numpy(context: Context) -> Iterable[Reading]:
 
 
 def needs_numpy_1(context: Context) -> Optional[Text]:
-    """Return what needs a numpy before 2; None where nothing does."""
+    """Return what needs a numpy before 2; None if nothing does."""
     torch = version_fact(context, "torch")
     if torch != "none" and release_numbers(torch) < NUMPY_2_SINCE_TORCH:
         return Message("torch {version} is built for numpy 1", version=torch)

@@ -1,4 +1,4 @@
-"""What the installed torch's own source files offer: dump interface, hook code, affinity library."""
+"""What the installed torch's own source files provide: dump interface, hook code, affinity library."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def hook(context: Context) -> Iterable[Reading]:
 
 
 def hook_state(tree: ast.Module) -> tuple[str, int]:
-    """Return bare, guarded or changed, and the line, of the loop in Module that takes `next(...)` of a result."""
+    """Return bare, guarded or changed, and the line, for the loop in Module that calls `next(...)` on a result."""
     for owner in tree.body:
         if isinstance(owner, ast.ClassDef) and owner.name == "Module":
             for line, guarded in _next_calls(owner, False, False):
@@ -78,7 +78,7 @@ def hook_state(tree: ast.Module) -> tuple[str, int]:
 
 
 def _next_calls(node: ast.AST, in_loop: bool, guarded: bool) -> Iterator[tuple[int, bool]]:
-    """Yield the lines with next() on a generator within a while loop, and whether a try surrounds them."""
+    """Yield the lines with next() on a generator inside a while loop, and whether a try surrounds them."""
     for child in ast.iter_child_nodes(node):
         if in_loop and _is_next(child):
             yield child.lineno, guarded  # type: ignore[attr-defined]

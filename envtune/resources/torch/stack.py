@@ -1,8 +1,8 @@
 """torch, torch_npu and apex as installed on disk; nothing is imported, because `import torch_npu` initialises the NPU.
 
-Places of the modules: Ascend/pytorch (`src/torch/npu`, `src/torch/contrib/npu/optimized_lib` and `torch.utils.dumper`
-of the 1.5.0 line; `torch_npu/contrib`, `torch_npu/npu/amp`, `torch_npu/optim` of the plugin) and Ascend/apex
-(`src/apex/optimizers/npu_fused_*.py`).
+Locations of the modules: Ascend/pytorch (`src/torch/npu`, `src/torch/contrib/npu/optimized_lib` and
+`torch.utils.dumper` of the 1.5.0 line; `torch_npu/contrib`, `torch_npu/npu/amp`, `torch_npu/optim` of the plugin) and
+Ascend/apex (`src/apex/optimizers/npu_fused_*.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from envtune.resources.python.distributions import NONE, absent, environment, lo
 
 BUILT_IN, PLUGIN, PLAIN = "built-in torch.npu", "torch_npu plugin", "no NPU support"
 OTHER_PATCH, OTHER_RELEASE = "another patch release", "another release"
-PLUGIN_SINCE = (1, 8)  # 002:49-51, 003:146: torch.npu is part of torch 1.5.0, torch_npu a package of its own since
+PLUGIN_SINCE = (1, 8)  # 002:49-51, 003:146: torch.npu is part of torch 1.5.0, torch_npu a separate package since
 APEX_UNTIL = (1, 8, 1)  # 003:38-39: mixed precision by apex; torch_npu has torch.npu.amp from v1.11.0 on
 
 
@@ -38,7 +38,7 @@ def release_numbers(version: str) -> tuple[int, ...]:
 
 
 def version_fact(context: Context, name: str) -> str:
-    """Return the value of the fact `name`; Undetermined with its reason when it is unknown."""
+    """Return the value of the fact `name`; raises Undetermined with its reason if unknown."""
     fact = context.facts[name]
     if fact.value is None:
         raise Undetermined(fact.reason or Message("{name} unknown", name=name), fact.source)
@@ -46,7 +46,7 @@ def version_fact(context: Context, name: str) -> str:
 
 
 def torch_directory(context: Context) -> str:
-    """Return the directory of the installed torch; NotApplicable without one."""
+    """Return the directory of the installed torch; raises NotApplicable if there is none."""
     directory = locate(context, "torch")
     if directory is None:
         raise absent(context, "torch")
@@ -64,20 +64,20 @@ def torch_flavour(context: Context) -> tuple[str, Source]:
     if exists(context.host, built_in):
         return BUILT_IN, built_in
     torch = version_fact(context, "torch")
-    if "+ascend" in torch and release_numbers(torch) < PLUGIN_SINCE:  # the vendor's wheels of that line are called so
+    if "+ascend" in torch and release_numbers(torch) < PLUGIN_SINCE:  # the name of the vendor's wheels of that line
         return BUILT_IN, context.facts["torch"].source
     return PLAIN, directory
 
 
 def _plugin_kind(torch: str, plugin: str) -> str:
-    """Return whether the plugin is of torch's release; libtorch_npu.so links to the C++ symbols of one X.Y of torch."""
+    """Return whether the plugin fits torch's release; libtorch_npu.so links to the C++ symbols of one X.Y of torch."""
     if release(torch) == release(plugin):
         return PLUGIN
     return OTHER_PATCH if release_numbers(torch)[:2] == release_numbers(plugin)[:2] else OTHER_RELEASE
 
 
 def npu_torch_directory(context: Context) -> str:
-    """Return the directory of a torch that can reach the NPU; NotApplicable for a plain one."""
+    """Return the directory of a torch that can reach the NPU; raises NotApplicable for a plain one."""
     kind, source = torch_flavour(context)
     if kind == PLAIN:
         version = version_fact(context, "torch")
@@ -126,7 +126,7 @@ def shadow(context: Context) -> Iterable[Reading]:
 
 
 def job_folders(context: Context) -> Iterable[str]:
-    """Yield the directory of the job's script and its working directory, where a script or a process was named."""
+    """Yield the directory of the job's script and its working directory, if a script or a process was named."""
     options = context.target.options
     if options.script and options.script.endswith(".py"):
         path = options.script if options.script.startswith("/") else f"{context.host.cwd}/{options.script}"
@@ -136,7 +136,7 @@ def job_folders(context: Context) -> Iterable[str]:
     try:
         cwd = context.host.readlink(f"/proc/{options.pid}/cwd")
     except HostError:
-        return  # another user's process; its own directory may not be read
+        return  # another user's process; its directory cannot be read
     yield cwd
     try:
         argv = context.host.read_bytes(f"/proc/{options.pid}/cmdline").decode("utf-8", "replace").split("\0")
@@ -182,7 +182,7 @@ def apex(context: Context) -> Iterable[Reading]:
 
 
 def _refuse_without_need(context: Context, torch: str) -> None:
-    """Raise NotApplicable where a torch without apex has mixed precision of its own."""
+    """Raise NotApplicable if a torch without apex has its own mixed precision."""
     plugin = locate(context, "torch_npu")
     for path in ([f"{plugin}/npu/amp"] if plugin else []) + [f"{torch}/npu/amp"]:
         if exists(context.host, f"{path}/__init__.py"):
@@ -230,7 +230,7 @@ def fused_optimisers(context: Context) -> Iterable[Reading]:
 
 
 def incomplete_plugin(path: str) -> Undetermined:
-    """Return what a missing directory of torch_npu means: every one has it, so something is incomplete."""
+    """Return what a missing directory of torch_npu means: all releases have it, so something is incomplete."""
     return Undetermined(
         Message("torch_npu or its recording is incomplete ({path} is missing)", path=path),
         path,
@@ -255,7 +255,7 @@ def amp_parameters(
 
 
 def function_parameters(text: str, function: str, path: str) -> tuple[str, ...]:
-    """Return the parameter names of a module-level function; Undetermined when the module has none of that name."""
+    """Return the parameter names of a module-level function; raises Undetermined if there is none of that name."""
     for node in parse_source(text, path).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return tuple(a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
@@ -263,7 +263,7 @@ def function_parameters(text: str, function: str, path: str) -> tuple[str, ...]:
 
 
 def parse_source(text: str, path: str) -> ast.Module:
-    """Return the syntax tree; Undetermined when the text is not Python."""
+    """Return the syntax tree; raises Undetermined if the text is not Python."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:

@@ -1,1 +1,1 @@
-"""Dockerfiles: their instructions, and what the image that they build gives its process."""
+"""Dockerfiles: their instructions, and the environment of the process in the built image."""

@@ -1,6 +1,6 @@
 """What the services of a Compose file get: `environment` as a list or as a mapping, `entrypoint` and `command`.
 
-A variable without a value is left to the shell of whoever starts the service, and what `env_file` holds is not read.
+A variable without a value is left to the shell that starts the service, and `env_file` is not read.
 `$NAME` is replaced by Compose before anything is started, from that shell or from .env; `$$` is a dollar sign.
 Source: Compose specification, services (05-services.md) and interpolation (12-interpolation.md).
 """
@@ -55,7 +55,7 @@ def _of_service(path: str, name: str, service: Node) -> Jobs:
 
 
 def _settings(environment: Optional[Node]) -> Iterator[tuple[str, str, int]]:
-    """Yield name, value as it is written, and line of what `environment` sets."""
+    """Yield name, value as written, and line of what `environment` sets."""
     if environment is None:
         return
     for item in environment.items:
@@ -68,7 +68,7 @@ def _settings(environment: Optional[Node]) -> Iterator[tuple[str, str, int]]:
 
 
 def _value(name: str, text: str, place: str) -> Value:
-    """Return a value; what Compose puts into it is unknown."""
+    """Return a value; what Compose substitutes is unknown."""
     for reference in _REFERENCE.finditer(text):
         if reference[0] != "$$":
             known = Message(
@@ -79,7 +79,7 @@ def _value(name: str, text: str, place: str) -> Value:
 
 
 def _words(node: Optional[Node]) -> Sequence[Node]:
-    """Return the words of `command` or `entrypoint`; Compose splits a text as a shell does, and runs none."""
+    """Return the words of `command` or `entrypoint`; Compose splits a text like a shell, without running one."""
     if node is None or node.kind == "list":
         return [word for word in node.items if word.kind == "scalar"] if node is not None else []
     try:
@@ -90,7 +90,7 @@ def _words(node: Optional[Node]) -> Sequence[Node]:
 
 
 def _of_container(text: str, values: Mapping[str, Value]) -> str:
-    """Return the text that the container gets, with names of our own for what Compose puts in."""
+    """Return the text that the container gets, with placeholder names for what Compose substitutes."""
 
     def replaced(reference: re.Match[str]) -> str:
         name = reference[1] or reference[2]
@@ -100,5 +100,5 @@ def _of_container(text: str, values: Mapping[str, Value]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word as a shell reads it: as it is, but for what Compose put in."""
+    """Return a word for a shell: literal, except for what Compose substitutes."""
     return f'"{word}"' if "${" in word and not set(word) & set('"`\\') else shlex.quote(word)

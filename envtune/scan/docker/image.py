@@ -1,8 +1,9 @@
-"""What the image of a Dockerfile gives its process: the variables of its last stage, and what its command exports.
+"""What the image of a Dockerfile gives its process: the variables of the last stage, and what its command exports.
 
-A stage that a later one is FROM and that says what it runs is an image of its own, for `docker build --target`.
-`export` of RUN ends with its layer. ARG is no variable of the process; a value made of one is unknown, since the build
-may be given another. ONBUILD concerns images that are built from this one: also a later stage of the same file.
+A stage that is the base of a later one and has its own command counts as a separate image, for `docker build --target`.
+An `export` in RUN ends with its layer. ARG is not a variable of the process; a value derived from one is unknown, since
+the build may pass a different one. ONBUILD applies to images that are built from this one, including a later stage of
+the same file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SHELLS = re.compile(r"(?:.*/)?(?:sh|bash|dash|ash|ksh|zsh)")
 
 
 class Variable(NamedTuple):
-    """A value of ENV, or None where ARG names it; and where it was set."""
+    """A value of ENV, or None if it comes from ARG; and where it was set."""
 
     value: Optional[Value]
     place: str = ""
@@ -39,12 +40,12 @@ class Program(NamedTuple):
 
 
 class Stage:
-    """One stage of a build: what its image has so far."""
+    """One stage of a build: the state of its image so far."""
 
     def __init__(self, line: int, parent: Optional[Stage] = None) -> None:
         self.line, self.name = line, ""
-        self.is_base = False  # a later stage is FROM it
-        self.runs = False  # it says itself what it runs
+        self.is_base = False  # a later stage is based on it
+        self.runs = False  # it has its own command
         self.variables: dict[str, Variable] = {}
         self.shell: Sequence[str] = ("/bin/sh", "-c")
         self.command: Optional[Program] = None
@@ -56,9 +57,9 @@ class Stage:
 
 
 def image_jobs(path: str, text: str) -> Jobs:
-    """Return what the process of the image gets: of the last stage, which is what is built by default.
+    """Return what the process of the image gets: for the last stage, which is built by default.
 
-    Before it come the stages that later ones are FROM and that name a program.
+    Preceded by the stages that later ones are based on and that name a program.
     """
     try:
         stages = _stages(path, text)
@@ -168,7 +169,7 @@ def _words(rest: str) -> Optional[list[str]]:
 
 
 def _program(stage: Stage) -> tuple[str, int]:
-    """Return what the container runs as a line for a shell; empty where the base image says what it is."""
+    """Return the container's command as a shell line; empty if the base image defines it."""
     entry, command = stage.entry, stage.command
     if entry is None:
         return ("", stage.line) if command is None else (_line(command.words, stage.shell), command.line)
@@ -185,7 +186,7 @@ def _line(words: Union[Sequence[str], str], shell: Sequence[str]) -> str:
 
 
 def _expanded(setting: Setting, variables: Mapping[str, Variable], place: str) -> Value:
-    """Return a value of ENV: quotes removed, variables of before this instruction filled in."""
+    """Return a value of ENV: quotes removed, variables from before this instruction expanded."""
     made: list[str] = []
     unknown: Optional[Text] = None
     for piece, quote in _pieces(setting.raw or ""):
@@ -206,7 +207,7 @@ def _expanded(setting: Setting, variables: Mapping[str, Variable], place: str) -
 
 
 def _pieces(raw: str) -> list[tuple[str, str]]:
-    """Split a value into what stands in quotes of one kind, and what does not."""
+    """Split a value into quoted parts, by kind of quote, and unquoted ones."""
     found, at = list[tuple[str, str]](), 0
     pattern = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|((?:[^\"'\\]|\\.)+|.)", re.DOTALL)
     while at < len(raw):

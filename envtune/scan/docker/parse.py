@@ -36,7 +36,7 @@ class Instruction(NamedTuple):
     starts: tuple[tuple[int, int], ...]  # (offset in `rest`, line) of each piece
 
     def line_of(self, offset: int) -> int:
-        """Return the line on which the character at `offset` of `rest` stands."""
+        """Return the line of the character at `offset` in `rest`."""
         return next((line for start, line in reversed(self.starts) if start <= offset), self.line)
 
 
@@ -123,7 +123,7 @@ def _after_documents(rows: Sequence[_Row], at: int, instruction: Instruction) ->
 
 
 class Setting(NamedTuple):
-    """One `NAME=value` of ENV or ARG, the value as it is written; None for `ARG NAME`."""
+    """One `NAME=value` of ENV or ARG, the value as written; None for `ARG NAME`."""
 
     name: str
     raw: Optional[str]

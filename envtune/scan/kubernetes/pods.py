@@ -22,7 +22,7 @@ _TEMPLATE = re.compile(r"\{\{-?\s*(?:\.|\$|include|template|if|range|with|end|to
 
 
 class _Given(NamedTuple):
-    """The variables of a container, as far as its object says."""
+    """The variables of a container, as far as its object tells."""
 
     values: dict[str, Value]
     places: dict[str, str]
@@ -73,7 +73,7 @@ def _of_object(path: str, one: Node, maps: ConfigMaps) -> Iterator[Jobs]:
 
 
 def _scripts(path: str, label: str, data: Node) -> Iterator[Jobs]:
-    """Yield the jobs of the scripts that a ConfigMap holds."""
+    """Yield the jobs of the scripts in a ConfigMap."""
     for key, value in data.pairs:
         named = key.text.endswith((".sh", ".bash")) or value.text.startswith("#!")
         if value.kind == "scalar" and named and not re.match(r"#!.*(?:python|perl|node)", value.text):
@@ -81,7 +81,7 @@ def _scripts(path: str, label: str, data: Node) -> Iterator[Jobs]:
 
 
 def text_jobs(path: str, name: str, node: Node, text: str, start: Start) -> Jobs:
-    """Return the jobs of a script that a scalar holds; a block scalar has the lines of the file."""
+    """Return the jobs of a script in a scalar; a block scalar has the lines of the file."""
     if node.first_line:
         return script_jobs(path, "\n" * (node.first_line - 1) + text, NoFiles(), start, name, cwd="/")
     return script_jobs(path, text, NoFiles(), start, name, node.line, "/")
@@ -113,7 +113,7 @@ def shell_text(words: Sequence[Node]) -> Optional[Node]:
 
 
 def _variables(path: str, container: Node, maps: ConfigMaps) -> _Given:
-    """Return what `envFrom` and `env` set; of a Secret and the like the names are unknown, too."""
+    """Return what `envFrom` and `env` set; for a Secret and the like even the names are unknown."""
     given = _Given({}, {})
     for source in container.entries("envFrom"):
         data = maps.get(source.word("configMapRef", "name"))
@@ -146,7 +146,7 @@ def _value(row: Node, maps: ConfigMaps, before: Mapping[str, Value], place: str)
 
 
 def _with_references(text: str, known: Mapping[str, Value], place: str) -> Value:
-    """Replace `$(NAME)` of variables before; others stay as they are, and `$$` is `$`."""
+    """Replace `$(NAME)` of earlier variables; others are unchanged, and `$$` is `$`."""
     for reference in _REFERENCE.finditer(text):
         value = known.get(reference[1] or "")
         if isinstance(value, Text):
@@ -165,7 +165,7 @@ def _filled(text: str, known: Mapping[str, Value]) -> str:
 
 
 def _for_a_shell(text: str, known: Mapping[str, Value]) -> str:
-    """Replace `$(NAME)` of variables of the container by `${NAME}`, which is the same for a shell."""
+    """Replace `$(NAME)` of variables of the container by `${NAME}`, which means the same in a shell."""
 
     def replaced(reference: re.Match[str]) -> str:
         if reference[0] == "$$":

@@ -1,7 +1,7 @@
-"""YAML documents as nodes that know their lines, anchors and merge keys followed.
+"""YAML documents as nodes with line numbers, anchors and merge keys resolved.
 
-The event stream is read with a stack of our own: no input can exhaust the recursion limit. An alias is the very node of
-its anchor, so that a few lines cannot become gigabytes; whoever walks nodes visits each once.
+The event stream is read with an explicit stack: no input can exhaust the recursion limit. An alias is the same node
+object as its anchor, so that a few lines cannot expand to gigabytes; walking visits each node once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NULL = ("", "~", "null", "Null", "NULL")  # written without quotes
 
 
 class YamlError(Exception):
-    """The text is no YAML, or too much of it, at `line`."""
+    """The text is not YAML, or too large, at `line`."""
 
     def __init__(self, line: int, reason: Text) -> None:
         super().__init__(reason)
@@ -28,13 +28,13 @@ class Node:
 
     def __init__(self, kind: str, line: int, text: str = "", first_line: int = 0) -> None:
         self.kind, self.line, self.text = kind, line, text
-        self.first_line = first_line  # of a block scalar, whose lines are those of the file; 0: of no other
-        self.is_null = False  # a scalar that stands for no value
+        self.first_line = first_line  # of a block scalar, whose lines are those of the file; 0 for others
+        self.is_null = False  # a scalar that means no value
         self.pairs: list[tuple[Node, Node]] = []
         self.items: list[Node] = []
 
     def get(self, name: str) -> Optional[Node]:
-        """Return the value of a key, the last where there are several, else that of a merged mapping."""
+        """Return the value of a key, the last if there are several, else that of a merged mapping."""
         return self._get(name, 0)
 
     def _get(self, name: str, depth: int) -> Optional[Node]:
@@ -50,19 +50,19 @@ class Node:
         return None
 
     def at(self, *names: str) -> Optional[Node]:
-        """Return what a path of keys leads to."""
+        """Return the node at a path of keys."""
         node: Optional[Node] = self
         for name in names:
             node = None if node is None else node.get(name)
         return node
 
     def scalar(self, *names: str) -> Optional[Node]:
-        """Return the scalar that a path of keys leads to."""
+        """Return the scalar at a path of keys."""
         node = self.at(*names)
         return node if node is not None and node.kind == "scalar" else None
 
     def word(self, *names: str) -> str:
-        """Return the text of the scalar that a path of keys leads to, empty without one."""
+        """Return the text of the scalar at a path of keys, empty if there is none."""
         node = self.scalar(*names)
         return "" if node is None else node.text
 

@@ -1,4 +1,4 @@
-"""Options that set variables for what a program starts: of mpirun, and of docker and its like."""
+"""Options that set variables for what a program starts: of mpirun, and of docker and the like."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from envtune.shell.starting.shells import SHELLS, names_script, program_of_shell
 from envtune.shell.starting.slurm import Option, apply_exports, directive_exports, export_option
 from envtune.shell.state import State
 
-# What starts a training job; every other program leaves the variables of the script as they are.
+# What starts a training job; other programs leave the variables of the script unchanged.
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*|ipython3?")
 _STARTERS = frozenset(
     (
@@ -45,7 +45,7 @@ def start_program(interpreter: Interpreter, fields: Sequence[Value], state: Stat
     words = deque(fields)
     while words:
         first = words.popleft()
-        if isinstance(first, Text):  # $PYTHON train.py: taken to be the job
+        if isinstance(first, Text):  # $PYTHON train.py: assumed to be the job
             return interpreter.launches.add(interpreter.place, state)
         name = posixpath.basename(first)
         if name == "env":
@@ -91,7 +91,7 @@ def _start_job(interpreter: Interpreter, name: str, arguments: list[Value], stat
 
 
 def _from_shell(arguments: Sequence[Value]) -> Sequence[Value]:
-    """Return the arguments from the name of a shell on."""
+    """Return the arguments starting at the name of a shell."""
     for at, word in enumerate(arguments):
         if isinstance(word, str) and posixpath.basename(word) in SHELLS:
             return arguments[at:]
@@ -99,7 +99,7 @@ def _from_shell(arguments: Sequence[Value]) -> Sequence[Value]:
 
 
 def _start_named(interpreter: Interpreter, arguments: Sequence[Value], state: State) -> None:
-    """Execute the script among the arguments; without one the job is started."""
+    """Execute the script among the arguments; if there is none, the job is started."""
     scripts = [word for word in arguments if isinstance(word, str) and word.endswith(".sh")]
     if scripts:
         return _start_script(interpreter, scripts[0], [], state)
@@ -125,7 +125,7 @@ def _starts_no_job(arguments: Sequence[Value]) -> bool:
 
 
 def _skip_to_program(words: deque[Value]) -> None:
-    """Drop what a wrapper such as `taskset -c 0-3` has before what it starts, the first name of a known program."""
+    """Drop a wrapper such as `taskset -c 0-3` before what it starts, the first name of a known program."""
     while words:
         if isinstance(words[0], str):
             name = posixpath.basename(words[0])
@@ -206,7 +206,7 @@ def _start_text(interpreter: Interpreter, words: Sequence[Value], state: State) 
 def _start_script(
     interpreter: Interpreter, path: str, arguments: Sequence[Value], state: State, is_script: bool = False
 ) -> None:
-    """Execute a script that this one starts; where it cannot be read, what it starts is unknown."""
+    """Execute a script that this one starts; if it cannot be read, what it starts is unknown."""
     file = state.absolute(path)
     try:
         if file is None:
@@ -218,6 +218,6 @@ def _start_script(
         return
     except HostError as error:
         if isinstance(error, Elsewhere) and not is_script and not path.endswith(".sh"):
-            return  # a program
+            return  # not a script
         reason = Message("{place} starts {path}: {error}", place=interpreter.place, path=path, error=error)
         interpreter.launches.add_unread(interpreter.place, reason, state)

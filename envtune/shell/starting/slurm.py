@@ -1,7 +1,7 @@
 """What `--export` of sbatch and srun gives a job. Source: man srun(1), sbatch(1) of Slurm 23.02, option --export.
 
-`ALL,A=1`: everything that is exported, and A; where the caller exports A as well, its value wins by the manual. A list
-without ALL, and NONE: only what is listed, and Slurm's own variables.
+`ALL,A=1`: everything that is exported, and A; if the caller also exports A, its value wins according to the manual. A
+list without ALL, and NONE: only what is listed, and Slurm's own variables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PART = re.compile(r"((?:[^,'\"]|'[^']*'|\"[^\"]*\")*)(?:,|$)")
 
 
 class Exports(NamedTuple):
-    """One `--export`: its variables (None: passed on as it is), and whether everything else is passed on, too."""
+    """One `--export`: its variables (None: passed on unchanged), and whether everything else is passed on, too."""
 
     everything: bool
     variables: dict[str, Optional[str]]
@@ -48,7 +48,7 @@ def _parts(text: str) -> list[str]:
     while at < len(text):
         part = _PART.match(text, at)
         if part is None:
-            return [*parts, text[at:]]  # a quote that is not closed
+            return [*parts, text[at:]]  # an unclosed quote
         parts.append(part[1])
         at = part.end()
     return parts
@@ -95,7 +95,7 @@ def export_option(arguments: Sequence[Value]) -> Optional[Option]:
 
 
 def apply_exports(option: Option, state: State, place: str) -> None:
-    """Change the state into what a program gets that is started with this option."""
+    """Change the state to that of a program started with this option."""
     exports = parse_exports(option.text)
     before = state.copy()
     if not exports.everything:

@@ -1,10 +1,10 @@
 # Copyright: envtune contributors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Send envtune's executor with one host's request to `python3 -` on that host, and keep what it printed.
+"""Send envtune's executor with one host's request to `python3 -` on that host, and keep its output.
 
 `folder` is what `envtune fleet fix` prepared: `program`, `command`, `requests/HOST`. What a host printed goes to
-`output/HOST`; `begun/HOST` is there before anything is sent. Nothing is sent to a host once `stop` is there, or when
-the envtune that made the folder, which locks `lock`, has ended. With --check nothing is sent at all.
+`output/HOST`; `begun/HOST` is created before anything is sent. Nothing is sent to a host once `stop` exists, or when
+the envtune process that created the folder and holds the lock on `lock` has ended. With --check nothing is sent at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 LINEAR = ("linear", "ansible.builtin.linear", "ansible.legacy.linear")
-LIMIT = 256 * 1024  # characters that are kept of what a host prints
+LIMIT = 256 * 1024  # characters of a host's output that are kept
 
 
 class ActionModule(ActionBase):
@@ -52,7 +52,7 @@ class ActionModule(ActionBase):
         return result
 
     def _require_linear(self):
-        """max_fail_percentage is observed by the linear strategy only, and passed over by all others."""
+        """max_fail_percentage is honoured by the linear strategy only; all others ignore it."""
         parent = self._task._parent
         strategy = parent._play.strategy
         if strategy not in LINEAR:
@@ -71,7 +71,7 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _keep(folder, kind, host, text):
-        """Write a file at once and for good: it is read after a crash, too."""
+        """Write a file atomically and sync it: it is also read after a crash."""
         place = os.path.join(folder, kind, host)
         with open(place + ".new", "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
