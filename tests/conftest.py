@@ -75,12 +75,15 @@ def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _shipped_files_are_looked_at_once() -> None:
     """No test writes the catalogue or the code of this checkout, and each load would look at their 600 files again."""
-    sources, code_files = layers.sources, layers.code_files
+    sources, code_files, content = layers.sources, layers.code_files, layers.content
     shipped = str(layers.data_root())
     own_sources = cache(lambda: sources(layers.Layer(shipped, own=True)))
     own_code = cache(lambda package, compiled: code_files())  # a test may have others
     layers.sources = lambda layer: own_sources() if layer == layers.Layer(shipped, own=True) else sources(layer)
     layers.code_files = lambda: own_code(layers.PACKAGE, layers.COMPILED)
+    own_content = cache(content)  # by path, size and times of the file
+    own = (shipped, layers.PACKAGE)
+    layers.content = lambda file: own_content(file) if file.layer.directory in own else content(file)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -98,7 +101,6 @@ def _verbs_are_built_once() -> None:
     LazyGroup.get_command = get_command
 
 
-@pytest.fixture(autouse=True)
-def _stores_are_closed() -> Generator[None, None, None]:
-    yield
-    close_stores()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    close_stores()  # as a fixture it would cost each of thousands of tests that open none
