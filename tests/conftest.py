@@ -28,7 +28,7 @@ settings.load_profile("fixed")
 def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(50_000)  # instead of 700 new objects; parsing all modules takes half the time
+    gc.set_threshold(200_000)  # instead of 700 new objects; parsing all modules takes half the time
     if settings().derandomize:
         _draw_no_constants_of_ours()
 

@@ -155,10 +155,12 @@ def test_no_room_for_the_record_of_a_drain(tmp_path: Path, node: FakeNode, site:
     assert node.state == "IDLE"
 
 
+@pytest.mark.slow
 def test_the_locale_changes_nothing(node: FakeNode, hook: Any, site: Path, sick: Path) -> None:
     assert hook(*words(node, site), LC_ALL="zh_CN.UTF-8").stdout == "envtune: drained node1: envtune: SITE101\n"
 
 
+@pytest.mark.slow
 def test_a_cloned_state_is_not_this_nodes(tmp_path: Path, node: FakeNode, hook: Any, site: Path, sick: Path) -> None:
     hook(*words(node, site))
     sick.unlink()

@@ -17,7 +17,7 @@ CASES = tuple(all_cases())
 RESOURCES = ROOT / "envtune" / "resources"
 
 
-@pytest.mark.parametrize("case", sampled([pytest.param(case, id=case.name) for case in CASES], 2))
+@pytest.mark.parametrize("case", sampled([pytest.param(case, id=case.name) for case in CASES], 3))
 def test_action(case: Case) -> None:
     found = differences(case)
     assert not found, "\n".join(["", *found])

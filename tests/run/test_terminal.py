@@ -118,6 +118,7 @@ def test_resizing(way: list[str]) -> None:
     terminal.end()
 
 
+@pytest.mark.slow
 @WAYS
 def test_standard_error_elsewhere_stays_there(way: list[str], tmp_path: Path) -> None:
     log = tmp_path / "log"
@@ -127,6 +128,7 @@ def test_standard_error_elsewhere_stays_there(way: list[str], tmp_path: Path) ->
     assert (terminal.seen, log.read_text()) == (b"screen\r\n", "file\n")
 
 
+@pytest.mark.slow
 @WAYS
 def test_output_through_a_pager(way: list[str]) -> None:
     """`envtune run -- cmd | less`: the reader at the end of the pipe has the keyboard."""
@@ -180,6 +182,7 @@ def test_control_z_and_fg(way: list[str]) -> None:
     assert terminal.end() == 0
 
 
+@pytest.mark.slow
 @WAYS
 def test_control_z_twice_then_control_c(way: list[str]) -> None:
     terminal = shell(way, "echo ready; exec sleep 60")
@@ -225,6 +228,7 @@ def test_a_terminal_that_goes_away(way: list[str], tmp_path: Path) -> None:
         assert note.read_text() == "hup\n"
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_terminal_that_goes_away_from_a_command_that_does_not_mind(way: list[str], tmp_path: Path) -> None:
     note = tmp_path / "note"
@@ -250,6 +254,7 @@ def test_a_command_that_closes_its_terminal_and_goes_on(way: list[str], tmp_path
     assert os.WEXITSTATUS(terminal.end()) == 6
 
 
+@pytest.mark.slow
 @WAYS
 def test_one_that_closes_it_and_opens_it_again(way: list[str]) -> None:
     terminal = under(way, "exec 3>&1 >&- 2>&-; sleep 0.1; exec >/dev/tty; echo again; echo old >&3; exit 2")
