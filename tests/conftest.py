@@ -29,7 +29,7 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("XDG_CACHE_HOME", os.path.join(layers.data_root(), ".cache"))  # as with `make`
-    gc.set_threshold(50_000)  # instead of 700 new objects; parsing all modules takes half the time
+    gc.set_threshold(200_000)  # instead of 700 new objects; parsing all modules takes half the time
     if settings().derandomize:
         _draw_no_constants_of_ours()
 
@@ -76,12 +76,15 @@ def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _shipped_files_are_looked_at_once() -> None:
     """No test writes the catalogue or the code of this checkout, and each load would look at their 600 files again."""
-    sources, code_files = layers.sources, layers.code_files
+    sources, code_files, content = layers.sources, layers.code_files, layers.content
     shipped = str(layers.data_root())
     own_sources = cache(lambda: sources(layers.Layer(shipped, own=True)))
     own_code = cache(lambda package, compiled: code_files())  # a test may have others
     layers.sources = lambda layer: own_sources() if layer == layers.Layer(shipped, own=True) else sources(layer)
     layers.code_files = lambda: own_code(layers.PACKAGE, layers.COMPILED)
+    own_content = cache(content)  # by path, size and times of the file
+    own = (shipped, layers.PACKAGE)
+    layers.content = lambda file: own_content(file) if file.layer.directory in own else content(file)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -99,7 +102,6 @@ def _verbs_are_built_once() -> None:
     LazyGroup.get_command = get_command
 
 
-@pytest.fixture(autouse=True)
-def _stores_are_closed() -> Generator[None, None, None]:
-    yield
-    close_stores()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    close_stores()  # as a fixture it would cost each of thousands of tests that open none

@@ -71,6 +71,14 @@ def nodes_of(name: str) -> Sequence[ast.AST]:
     return tuple(ast.walk(tree_of(name)))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _trees_are_forgotten() -> Iterator[None]:
+    """They take 140 MB, which each fork of the tests after these would have to map as well."""
+    yield
+    nodes_of.cache_clear()
+    tree_of.cache_clear()
+
+
 @cache
 def imports(name: str) -> Sequence[tuple[str, int]]:
     """(module, line) of every import, also those inside functions and for type checkers only."""

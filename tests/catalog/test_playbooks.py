@@ -76,7 +76,7 @@ def _cases(book: Playbook, limit: Optional[int]) -> Iterator[Case]:
         yield Case(check, data, make_plan(audit([check], context), [book], context, OPTIONS))
 
 
-@pytest.mark.parametrize("id_", [marked_slow(id_) if id_ == LARGE else id_ for id_ in BOOKS])
+@pytest.mark.parametrize("id_", sampled([marked_slow(id_) if id_ == LARGE else id_ for id_ in BOOKS], 2))
 def test_simulated(id_: str) -> None:
     for case in cases(id_):
         said = {check for change in case.plan.changes for check in fixed_checks(change)}
@@ -180,7 +180,7 @@ ELSEWHERE: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("limit", sampled([6, 40], 2))  # hosts a playbook is written on
-@pytest.mark.parametrize("id_", [id_ for id_ in TYPED if id_ not in ELSEWHERE])
+@pytest.mark.parametrize("id_", sampled([id_ for id_ in TYPED if id_ not in ELSEWHERE], 3))
 def test_written_judged_again_and_undone(id_: str, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [case for case in cases(id_, limit) if only_files(case.plan)]
     assert chosen, f"{id_} is written nowhere: ELSEWHERE has to name the test that applies and undoes it"

@@ -7,6 +7,7 @@ from typing import Optional
 
 import pytest
 from helpers.examples import example_context
+from helpers.rows import sampled
 
 from envtune.audit import examine
 from envtune.catalog import Catalogue, layers, load
@@ -120,7 +121,9 @@ def test_the_family_must_be_that_of_its_folder(tmp_path: Path) -> None:
         load([tmp_path / "more"])
 
 
-@pytest.mark.parametrize("expect", ["{eq: bond0}", "{in: [bond0]}", "{all: {eq: bond0}}", "{any: {in: [bond0]}}"])
+@pytest.mark.parametrize(
+    "expect", sampled(["{eq: bond0}", "{in: [bond0]}", "{all: {eq: bond0}}", "{any: {in: [bond0]}}"], 3)
+)
 @pytest.mark.parametrize("current", ["eth0", None])
 def test_a_variable_is_exported_with_the_one_value_that_is_expected(
     expect: str, current: Optional[str], tmp_path: Path

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.errors import PACKAGES
 
@@ -28,7 +29,7 @@ PROGRAM = (
 
 
 @pytest.mark.parametrize("lang", [pytest.param("en", marks=pytest.mark.slow), "zh"])
-@pytest.mark.parametrize("module", ROWS)
+@pytest.mark.parametrize("module", sampled(ROWS, 2))
 def test_it_is_named(module: str, lang: str, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "SITE1.yaml").touch()

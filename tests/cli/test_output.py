@@ -18,6 +18,7 @@ from typing import Iterator, Sequence
 import pytest
 from helpers.command_line import run
 from helpers.program import CALLS, CLOSED, FULL, KEPT, LEFT, deny_processes, program
+from helpers.rows import sampled
 
 from envtune.assemble import shipped
 from envtune.catalog import load
@@ -95,7 +96,7 @@ def test_without_a_terminal_and_without_stdin_nobody_is_asked(places: Path) -> N
     assert program("diagnose", "-", "--no-check", stdin=CLOSED).status == 3
 
 
-@pytest.mark.parametrize(("redirection", "status"), [(">/dev/full", 2), (">&-", 2), (">&{writer}", 141)])
+@pytest.mark.parametrize(("redirection", "status"), sampled([(">/dev/full", 2), (">&-", 2), (">&{writer}", 141)], 3))
 def test_the_interpreter_has_nothing_to_add(redirection: str, status: int) -> None:
     """At its end it flushes once more, and would say so with a status of its own."""
     reader, writer = os.pipe()
@@ -135,14 +136,17 @@ def test_run_starts_the_command_with_the_streams_it_would_have() -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "form"),
-    [
-        ("gbk", "text"),
-        ("gbk", "json"),
-        ("latin-1", "markdown"),
-        ("ascii", "text"),
-        ("ascii", "json"),
-        ("utf-8", "text"),
-    ],
+    sampled(
+        [
+            ("gbk", "text"),
+            ("gbk", "json"),
+            ("latin-1", "markdown"),
+            ("ascii", "text"),
+            ("ascii", "json"),
+            ("utf-8", "text"),
+        ],
+        4,
+    ),
 )
 def test_any_log_in_any_locale(encoding: str, form: str, places: Path) -> None:
     (places / "log").write_text(f"\U0001f600 {LOG}")

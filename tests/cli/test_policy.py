@@ -14,6 +14,7 @@ from helpers.examples import ROOT
 from helpers.json_schema import conforms
 from helpers.policies import shipped
 from helpers.recorded import host_data
+from helpers.rows import sampled
 from typer.testing import CliRunner
 
 from envtune.catalog import load
@@ -222,13 +223,16 @@ def test_a_fact_that_is_unknown_is_no_difference(host: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "families"),
-    [
-        ((), {"CPU", "NET"}),
-        (("--ignore", "NET"), {"CPU"}),
-        (("--profile", "small"), {"SYS"}),
-        (("--select", "PY"), {"PY"}),
-        (("--tag", "fleet", "--ignore", "BLD,CANN,ENV,LOG,NET,IMG,PY,PROC"), {"SYS", "CPU"}),
-    ],
+    sampled(
+        [
+            ((), {"CPU", "NET"}),
+            (("--ignore", "NET"), {"CPU"}),
+            (("--profile", "small"), {"SYS"}),
+            (("--select", "PY"), {"PY"}),
+            (("--tag", "fleet", "--ignore", "BLD,CANN,ENV,LOG,NET,IMG,PY,PROC"), {"SYS", "CPU"}),
+        ],
+        2,
+    ),
 )
 def test_which_checks_run(words: tuple[str, ...], families: set[str], host: str) -> None:
     policy = "select: [CPU, NET]\nignore: [CPU008]\nprofiles: {small: {select: [SYS]}}"
@@ -239,12 +243,15 @@ def test_which_checks_run(words: tuple[str, ...], families: set[str], host: str)
 
 @pytest.mark.parametrize(
     ("policy", "words", "status"),
-    [
-        ("fail_on: critical", (), 0),
-        ("fail_on: critical", ("--fail-on", "medium"), 1),
-        ("fail_on: critical\nprofiles: {a: {fail_on: low}}", ("--profile", "a"), 1),
-        ("severities: {CPU002: critical}\nfail_on: critical", (), 1),
-    ],
+    sampled(
+        [
+            ("fail_on: critical", (), 0),
+            ("fail_on: critical", ("--fail-on", "medium"), 1),
+            ("fail_on: critical\nprofiles: {a: {fail_on: low}}", ("--profile", "a"), 1),
+            ("severities: {CPU002: critical}\nfail_on: critical", (), 1),
+        ],
+        2,
+    ),
 )
 def test_exit_status(policy: str, words: tuple[str, ...], status: int, host: str) -> None:
     assert run(policy, "--select", "CPU002", *words, host=host).exit_code == status

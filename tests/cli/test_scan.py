@@ -102,7 +102,7 @@ def test_a_policy_waives_and_changes_severities() -> None:
     assert "train.sh:2" not in ended.stdout
 
 
-@pytest.mark.parametrize("case", sampled(CASES[::3], 3))
+@pytest.mark.parametrize("case", sampled(CASES[::3], 6))
 def test_every_format_is_valid(case: Any, tmp_path: Path) -> None:
     write(tmp_path, case)
     run(

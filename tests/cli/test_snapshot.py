@@ -89,6 +89,7 @@ def test_the_verb_records_scripts_that_only_following_tells(tmp_path: Path) -> N
     assert (recorded["TASK_QUEUE_ENABLE"], recorded["HCCL_BUFFSIZE"]) == ("1", "200")
 
 
+@pytest.mark.slow
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     """Looking it up is an error of its own, like a directory this user may not enter, or a mount that is gone."""
     done = envtune("-o", str(tmp_path / ("x" * 300)), "--lang", "en")

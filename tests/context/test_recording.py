@@ -40,7 +40,7 @@ def example_of(probe: str) -> Mapping[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("probe", sampled(PROBES, 3))
+@pytest.mark.parametrize("probe", sampled(PROBES, 8))
 def test_every_example_is_recorded(probe: str) -> None:
     data = example_of(probe)
     check = check_from(data)

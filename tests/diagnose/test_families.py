@@ -17,7 +17,7 @@ ROWS = [(name, text) for name, texts in LOGS.items() for text in texts]
 ROWS += [(row["expected"], row["text"]) for row in load_yaml((CASES / "public.yaml").read_text("utf-8"))]
 
 
-@pytest.mark.parametrize(("name", "text"), sampled(ROWS, 6))
+@pytest.mark.parametrize(("name", "text"), sampled(ROWS, 12))
 def test_the_first_answer(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(text, "utf-8")
     found = diagnose([str(tmp_path / "train.log")], check=False)

@@ -75,6 +75,7 @@ def test_an_init_container(tmp_path: Path, hook: Any, site: Path) -> None:
     assert log.read_text().startswith("could not be checked: ")
 
 
+@pytest.mark.slow
 def test_a_missing_termination_log_is_none(tmp_path: Path, hook: Any, site: Path) -> None:
     words = ("k8s-init", "--catalog", str(site), "--select", "SITE101")
     assert hook(*words, "--termination-log", str(tmp_path / "no" / "log")).stderr == ""

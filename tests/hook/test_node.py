@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.rows import sampled
 from helpers.scontrol import FakeNode
 
 from envtune.hook.limits import Ended
@@ -114,7 +115,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", sampled(FAULTS, 3))
 def test_a_fault_drains_nothing(name: str, tmp_path: Path, hook: Any, site: Path) -> None:
     made, words = FAULTS[name]
     node = FakeNode(tmp_path / "slurm", **made)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.examples import ROOT
+from helpers.rows import sampled
 from helpers.scontrol import FakeNode, stamped, verdict_outcomes
 from helpers.yaml_text import load_yaml
 
@@ -34,7 +35,7 @@ def write_state(folder: Path, row: dict[str, Any]) -> None:
         (folder / "drain.json").write_text(json.dumps(drain_data(Drain("node1", reason, ("NET003",), stamp))))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
+@pytest.mark.parametrize("row", sampled(ROWS, 2), ids=lambda row: row["case"])
 def test_before_a_job(row: dict[str, Any], tmp_path: Path, site: Path, hook: Any) -> None:
     write_state(tmp_path / "state" / "scheduler", row)
     states = row.get("state", "IDLE"), row.get("node", "")

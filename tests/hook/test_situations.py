@@ -17,6 +17,7 @@ from typing import Any, Mapping
 import pytest
 from helpers.examples import ROOT
 from helpers.program import CLOSED, FULL, go_to, program, started
+from helpers.rows import sampled
 from helpers.scontrol import FakeNode
 
 LEFT = "the node is left as it is"
@@ -112,18 +113,21 @@ def test_several_prologs_at_a_time(
 ) -> None:
     hook(*words(node, site)[:1], "--scontrol", "/nowhere/x", *words(node, site)[3:])
     prolog = ("hook", "slurm-prolog", "--timeout", "120", "--scontrol", str(node.scontrol))
-    pids = [started(*prolog, env=environ) for _ in range(6)]
-    assert [os.WEXITSTATUS(os.waitpid(pid, 0)[1]) for pid in pids] == [20] * 6
+    pids = [started(*prolog, env=environ) for _ in range(3)]
+    assert [os.WEXITSTATUS(os.waitpid(pid, 0)[1]) for pid in pids] == [20] * 3
     assert len(node.changes) == 1
 
 
 @pytest.mark.parametrize(
     "streams",
-    [
-        {"stdin": CLOSED, "stdout": CLOSED, "stderr": CLOSED},
-        {"stdout": CLOSED},
-        {"stdout": FULL, "stderr": FULL},
-    ],
+    sampled(
+        [
+            {"stdin": CLOSED, "stdout": CLOSED, "stderr": CLOSED},
+            {"stdout": CLOSED},
+            {"stdout": FULL, "stderr": FULL},
+        ],
+        3,
+    ),
 )
 def test_nobody_reads_what_is_printed(
     streams: dict[str, str], site: Path, node: FakeNode, sick: Path, environ: Mapping[str, str]
@@ -151,10 +155,12 @@ def test_no_room_for_the_record_of_a_drain(tmp_path: Path, node: FakeNode, site:
     assert node.state == "IDLE"
 
 
+@pytest.mark.slow
 def test_the_locale_changes_nothing(node: FakeNode, hook: Any, site: Path, sick: Path) -> None:
     assert hook(*words(node, site), LC_ALL="zh_CN.UTF-8").stdout == "envtune: drained node1: envtune: SITE101\n"
 
 
+@pytest.mark.slow
 def test_a_cloned_state_is_not_this_nodes(tmp_path: Path, node: FakeNode, hook: Any, site: Path, sick: Path) -> None:
     hook(*words(node, site))
     sick.unlink()
@@ -165,7 +171,9 @@ def test_a_cloned_state_is_not_this_nodes(tmp_path: Path, node: FakeNode, hook: 
 
 
 @pytest.mark.parametrize("script", ["health.sh", "prolog.sh"])
-@pytest.mark.parametrize("program", ["missing", "exit 1", "exit 2", "exit 70", "kill -9 $$", "exit 126", "exit 20"])
+@pytest.mark.parametrize(
+    "program", sampled(["missing", "exit 1", "exit 2", "exit 70", "kill -9 $$", "exit 126", "exit 20"], 2)
+)
 def test_the_scripts_without_a_working_envtune(script: str, program: str, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "recipes" / "slurm" / script).read_text("utf-8")
     (tmp_path / "bin").mkdir()

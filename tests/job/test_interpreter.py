@@ -13,6 +13,7 @@ from typing import Any, Iterator, Optional, Union
 
 import pytest
 from helpers.examples import ROOT
+from helpers.rows import sampled
 
 from envtune.host import LocalHost
 from envtune.job.interpreter import find_python
@@ -404,7 +405,7 @@ def told(path: str) -> tuple[str, str, list[str]]:
     return answer.prefix, answer.version, list(answer.sites)
 
 
-@pytest.mark.parametrize("path", list(interpreters()))
+@pytest.mark.parametrize("path", sampled(interpreters(), 3))
 def test_reading_agrees_with_the_interpreter_itself(path: str) -> None:
     assert told(path) == asked(path)
 

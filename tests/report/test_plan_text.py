@@ -59,7 +59,7 @@ def test_the_line_that_fixes_it_is_shown_where_no_playbook_does() -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 2))
+@pytest.mark.parametrize("name", sampled(host_names(), 4))
 def test_a_plan_without_v_has_a_line_for_each_change_and_each_reason(name: str, width: int, lang: str) -> None:
     whole = plan_of(name)
     lines = plan_short.render(whole, lang, width=width).splitlines()

@@ -55,12 +55,15 @@ def both(script: str, typed: bytes = b"", argv: Sequence[str] = ()) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [
-        "stty -a; stty size; tput cols; test -t 0 && test -t 1 && test -t 2 && exit 4",
-        "printf 'a\\nb\\r\\n\\tc\\033[1mbold\\033[0m'; printf 'no end'",
-        "test -t 0 || echo no stdin; echo err >&2; echo out; exit 3",
-        "kill -SEGV $$",
-    ],
+    sampled(
+        [
+            "stty -a; stty size; tput cols; test -t 0 && test -t 1 && test -t 2 && exit 4",
+            "printf 'a\\nb\\r\\n\\tc\\033[1mbold\\033[0m'; printf 'no end'",
+            "test -t 0 || echo no stdin; echo err >&2; echo out; exit 3",
+            "kill -SEGV $$",
+        ],
+        2,
+    ),
 )
 def test_what_is_seen(script: str) -> None:
     both(script)
@@ -115,6 +118,7 @@ def test_resizing(way: list[str]) -> None:
     terminal.end()
 
 
+@pytest.mark.slow
 @WAYS
 def test_standard_error_elsewhere_stays_there(way: list[str], tmp_path: Path) -> None:
     log = tmp_path / "log"
@@ -124,6 +128,7 @@ def test_standard_error_elsewhere_stays_there(way: list[str], tmp_path: Path) ->
     assert (terminal.seen, log.read_text()) == (b"screen\r\n", "file\n")
 
 
+@pytest.mark.slow
 @WAYS
 def test_output_through_a_pager(way: list[str]) -> None:
     """`envtune run -- cmd | less`: the reader at the end of the pipe has the keyboard."""
@@ -177,6 +182,7 @@ def test_control_z_and_fg(way: list[str]) -> None:
     assert terminal.end() == 0
 
 
+@pytest.mark.slow
 @WAYS
 def test_control_z_twice_then_control_c(way: list[str]) -> None:
     terminal = shell(way, "echo ready; exec sleep 60")
@@ -222,6 +228,7 @@ def test_a_terminal_that_goes_away(way: list[str], tmp_path: Path) -> None:
         assert note.read_text() == "hup\n"
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_terminal_that_goes_away_from_a_command_that_does_not_mind(way: list[str], tmp_path: Path) -> None:
     note = tmp_path / "note"
@@ -247,6 +254,7 @@ def test_a_command_that_closes_its_terminal_and_goes_on(way: list[str], tmp_path
     assert os.WEXITSTATUS(terminal.end()) == 6
 
 
+@pytest.mark.slow
 @WAYS
 def test_one_that_closes_it_and_opens_it_again(way: list[str]) -> None:
     terminal = under(way, "exec 3>&1 >&- 2>&-; sleep 0.1; exec >/dev/tty; echo again; echo old >&3; exit 2")

@@ -17,7 +17,7 @@ from envtune.scan.edit import diff
 from envtune.scan.scan import fixes
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 2))
+@pytest.mark.parametrize("case", sampled(CASES, 4))
 def test_the_diff_fixes_what_it_says_and_nothing_new_is_wrong(
     case: Mapping[str, Any], tmp_path: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

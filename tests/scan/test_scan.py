@@ -7,11 +7,12 @@ from typing import Any, Mapping
 
 import pytest
 from helpers.launch_files import CASES, problem_row, row, scanned, write
+from helpers.rows import sampled
 
 from envtune.catalog import Catalogue
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", sampled(CASES, 2))
 def test_expected_findings_and_no_other(
     case: Mapping[str, Any], tmp_path: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

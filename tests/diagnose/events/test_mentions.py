@@ -7,6 +7,7 @@ from typing import Any, Iterator
 import pytest
 from helpers.examples import ROOT
 from helpers.faq import entries, found_in
+from helpers.rows import sampled
 from helpers.yaml_text import load_yaml
 
 from envtune.diagnose.events.mentions import Mention, without_mentions
@@ -44,14 +45,14 @@ def test_a_mention_is_told_and_is_no_diagnosis(why: str, text: str) -> None:
     assert why in {mention.why for mention in found}
 
 
-@pytest.mark.parametrize("text", list(pages()))
+@pytest.mark.parametrize("text", sampled(pages(), 2))
 def test_a_page_that_speaks_of_errors_is_told_as_such(text: str) -> None:
     resolution, found = of_text(text)
     assert [candidate.entry.id for candidate in resolution.diagnoses] == []
     assert found
 
 
-@pytest.mark.parametrize(("entry", "text"), list(events()))
+@pytest.mark.parametrize(("entry", "text"), sampled(events(), 2))
 def test_an_event_is_the_answer(entry: str, text: str) -> None:
     resolution, found = of_text(text)
     assert [candidate.entry.id for candidate in resolution.diagnoses][:1] == [entry], found
@@ -62,7 +63,7 @@ def weighed(kind: str) -> Iterator[Any]:
         yield pytest.param(name.partition(" ")[0], text, id=name)
 
 
-@pytest.mark.parametrize(("name", "text"), list(weighed("pages")))
+@pytest.mark.parametrize(("name", "text"), sampled(weighed("pages"), 3))
 def test_what_is_written_outweighs_an_error_that_is_shown(name: str, text: str) -> None:
     resolution, _ = of_text(text)
     assert [candidate.entry.id for candidate in resolution.diagnoses] == [], name

@@ -323,7 +323,7 @@ MUTATIONS: list[tuple[str, str, Callable[[dict[str, Any]], None], dict[str, str]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("host", "change", "flips"), sampled([pytest.param(*m[1:], id=m[0]) for m in MUTATIONS], 2))
+@pytest.mark.parametrize(("host", "change", "flips"), sampled([pytest.param(*m[1:], id=m[0]) for m in MUTATIONS], 4))
 def test_a_mutation_flips_what_depends_on_it(
     host: str, change: Callable[[dict[str, Any]], None], flips: dict[str, str]
 ) -> None:

@@ -154,7 +154,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("shell", sampled(["sh", "bash", "bash --posix"], 3))
-@pytest.mark.parametrize("name", sampled(SCRIPTS, 2))
+@pytest.mark.parametrize("name", sampled(SCRIPTS, 4))
 def test_a_script_survives_the_block_wherever_it_is(name: str, shell: str, tmp_path: Path) -> None:
     """Before each statement of the script: it ends as it did, and says nothing more."""
     (tmp_path / "vendor.sh").write_text(VENDOR)

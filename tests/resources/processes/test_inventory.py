@@ -10,6 +10,7 @@ import pytest
 from helpers.command_line import run
 from helpers.json_schema import conforms
 from helpers.recorded import ROOT, host_data, host_names
+from helpers.rows import sampled
 
 from envtune.context.open import open_context
 from envtune.report.layout import display_width
@@ -80,7 +81,7 @@ def test_a_container_does_not_see_who_else_is_on_its_devices() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", host_names())
+@pytest.mark.parametrize("name", sampled(host_names(), 3))
 def test_the_table_fits_and_the_document_keeps_its_schema(name: str, lang: str, width: int) -> None:
     found = rows(host_data(name))
     page = render(name, found, lang, width=width)
