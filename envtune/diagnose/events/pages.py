@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED, REPORT, SEARCH, TABLE, unquoted
+from envtune.diagnose.events.layout import Layout
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 from envtune.diagnose.events.talk import Talk
@@ -167,8 +168,9 @@ _OWN_END = expression(
 class Page:
     """The lines around a place, whole; `form` says why the words at a line report no event."""
 
-    def __init__(self, text: bytes) -> None:
-        """Take whole lines."""
+    def __init__(self, text: bytes, begun: bool = True, ended: bool = True) -> None:
+        """Take whole lines, and whether they are from the beginning and up to the end of a file."""
+        self._begun, self._ended = begun, ended
         self._lines: Sequence[str] = [line[:MAX_LINE] for line in text.decode("utf-8", "replace").split("\n")]
 
     def form(self, number: int, form: str, embedded: bool = False) -> str:
@@ -178,6 +180,10 @@ class Page:
         """
         found = self._by_rules(number, form, embedded)
         line = self._lines[number]
+        if found in WEIGHED and not self.is_log:
+            laid_out = DOCUMENT if self._layout.is_document else CODE if self._layout.is_text(number) else ""
+            if laid_out or self._layout.ends_run(number):
+                return laid_out or form
         state = self._states and line.lstrip()[:1] == "|"
         if found not in WEIGHED or state or _is_escaped_log(line) or _EXAMPLE.search(line):
             return found
@@ -228,7 +234,7 @@ class Page:
     def _shown(self, number: int) -> str:
         """Return why a line of passed tests, of an example, a table or a help text is no event, even a logged one."""
         line = self._lines[number]
-        if len(set(_CODE_NAME.findall(line))) >= MANY_CODES:
+        if len(set(_CODE_NAME.findall(line))) >= MANY_CODES or self._talk.is_of_many:
             return CATALOGUE
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
@@ -283,6 +289,10 @@ class Page:
     @cached_property
     def _weight(self) -> Weight:
         return Weight(self._lines)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout(self._lines, lambda: self._weight.kinds, self._begun, self._ended)
 
     @cached_property
     def _structure(self) -> Structure:
@@ -449,5 +459,6 @@ class Pages:
                 return form
             self._left = min(self._left - 1, MAX_LOGS) if self._page.is_log else self._left - 1
             end = block.find(b"\n", begin + 2 * PAGE)
-            self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
+            page = Page(block[begin : None if end < 0 else end], begin == 0, end < 0)
+            self._block, self._begin, self._page = block, begin, page
         return self._page.form(block.count(b"\n", begin, at), form, embedded)
