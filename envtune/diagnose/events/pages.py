@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Sequence
+from typing import Optional, Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED, REPORT, SEARCH, TABLE, unquoted
 from envtune.diagnose.events.layout import Layout
@@ -180,9 +180,9 @@ class Page:
         """
         found = self._by_rules(number, form, embedded)
         line = self._lines[number]
-        if found in WEIGHED and not self.is_log:
-            laid_out = DOCUMENT if self._layout.is_document else CODE if self._layout.is_text(number) else ""
-            if laid_out or self._layout.ends_run(number):
+        if found in WEIGHED:
+            laid_out = self.laid_out(number)
+            if laid_out or (not self.is_log and self._layout.ends_run(number)):
                 return laid_out or form
         state = self._states and line.lstrip()[:1] == "|"
         if found not in WEIGHED or state or _is_escaped_log(line) or _EXAMPLE.search(line):
@@ -190,6 +190,12 @@ class Page:
         if self._weight.is_event(number, embedded or found == QUOTED, found in (DOCUMENT, CHAT)):
             return form
         return found if found in (DOCUMENT, CHAT) else DOCUMENT
+
+    def laid_out(self, number: int) -> str:
+        """Return DOCUMENT or CODE for a line of an example, whatever it holds."""
+        if self.is_log:
+            return ""
+        return DOCUMENT if self._layout.is_document else CODE if self._layout.is_text(number) else ""
 
     @property
     def is_log(self) -> bool:
@@ -452,13 +458,23 @@ class Pages:
 
     def form(self, block: bytes, at: int, form: str, embedded: bool) -> str:
         """Return the form of the line that begins at a place of a block of whole lines."""
+        page = self._at(block, at)
+        return page.form(block.count(b"\n", self._begin, at), form, embedded) if page is not None else form
+
+    def laid_out(self, block: bytes, at: int) -> str:
+        """Return why the line that begins at a place of a block is one of an example, or nothing."""
+        page = self._at(block, at)
+        return page.laid_out(block.count(b"\n", self._begin, at)) if page is not None else ""
+
+    def _at(self, block: bytes, at: int) -> Optional[Page]:
+        """Return the page with a place of a block; None where enough of them were looked at."""
         edge = at // PAGE * PAGE
         begin = block.find(b"\n", edge - 1, at) + 1 if edge else 0  # of the first line that begins in this page
         if block is not self._block or begin != self._begin:
             if not self._left:
-                return form
+                return None
             self._left = min(self._left - 1, MAX_LOGS) if self._page.is_log else self._left - 1
             end = block.find(b"\n", begin + 2 * PAGE)
             page = Page(block[begin : None if end < 0 else end], begin == 0, end < 0)
             self._block, self._begin, self._page = block, begin, page
-        return self._page.form(block.count(b"\n", begin, at), form, embedded)
+        return self._page
