@@ -19,6 +19,7 @@ from envtune.records import expression
 HEADINGS = 2
 REASONS = 2  # lines that explain, or say what to do
 SENTENCES = 2
+MANY = 5  # sentences that are as good as a reason
 CODE_LINES = 5
 LAST = 3  # lines at the end of a run's log that a program printed
 
@@ -48,11 +49,11 @@ _ANNOUNCES = expression(
 )
 # Somebody has the error now, or asks about his own.
 _CLAIMS = expression(
-    r"(?i)\b(?:(?-i:I|I'm|I've)|my)\b.{0,40}\b(?:get|got|getting|ran|run|tried|try|see|hit|have|am|use|using|installed|start"
-    r"|missing|wrong|do)\b"
+    r"(?i)\b(?-i:I|I'm|I've)\b.{0,40}\b(?:get|got|getting|ran|run|running|tried|try|see|hit|using|installed|start"
+    r"|missing|wrong|stuck)\b|\bmy (?:jobs?|script|training|code|run|logs?|output|environment|setup|command|machine)\b"
     r"|\b(?:we|our)\b.{0,30}\b(?:get|got|getting|hit|ran|tried|are (?:seeing|running|using)|keeps?|crash\w*)\b"
     r"|\b(?:any ideas?|any(?:one|body) (?:else|know|seen|had|has)|please (?:help|advise)|help me|same here)\b"
-    r"|\b(?:describe the bug|your (?:current )?environment|to reproduce|steps to repro\w*|what happened\b"
+    r"|^\W*(?:(?:steps )?to reproduce|describe the bug|your (?:current )?environment\W*$|what happened\b"
     r"|(?:expected|actual|current) behaviou?r)"
     r"|\u6c42\u52a9|\u6c42\u6307|\u8bf7\u95ee|\u8bf7\u6559|\u600e\u4e48\u529e(?![\uff1f?]?$)|\u5927\u4f6c"
     r"|\u6709\u4eba(?:\u9047|\u77e5|\u89c1)|\u6709\u6ca1\u6709\u4eba|\u5e2e\u5fd9|\u6211(?![\u4eec\u53f8\u56fd])"
@@ -78,11 +79,12 @@ class Layout:
         """Whether all that a program printed in it is shown by somebody who explains."""
         if len(self._headings) < HEADINGS or any(map(self._is_claim, self._outside)):
             return False
-        sections = sum(_SECTION.match(self._lines[n].strip()) is not None for n in self._outside)
         said = [self._lines[n].strip() for n in self._outside]
-        if sections + sum(statement_of(line) == EXPLAINS for line in said) < REASONS:
+        sentences = sum(map(is_sentence, said))
+        reasons = sum(_SECTION.match(line) is not None or statement_of(line) == EXPLAINS for line in said)
+        if sentences < SENTENCES or reasons + sentences // MANY < REASONS:
             return False
-        return sum(map(is_sentence, said)) >= SENTENCES and all(map(self._is_announced, self._printed))
+        return not self._ends_printed and all(map(self._is_announced, self._printed))
 
     def is_text(self, number: int) -> bool:
         """Return whether a line is of a text of several lines in source code."""
@@ -92,12 +94,22 @@ class Layout:
         return len(outside) >= CODE_LINES and not self._printed and 10 * outside.count(SOURCE) > 6 * len(outside)
 
     def ends_run(self, number: int) -> bool:
-        """Return whether a line stands at the end of a log that prints documents in between."""
-        filled = [n for n, line in enumerate(self._lines) if line.strip()]
-        if not {filled[0], *filled[-LAST:]} <= set(self._printed):
+        """Return whether a line stands at the end of a log that prints documents above or in between."""
+        below = self._outside[-1:]
+        if not below or number > below[0] or any(self._kinds[n] == WRITTEN for n in range(number, below[0] + 1)):
             return False
-        below = self._kinds[number + 1 : filled[-1]]
-        return number in self._printed and WRITTEN not in below
+        first = next((n for n in reversed(range(number)) if self._is_written(n)), -1) + 1
+        printed = [n for n in self._printed if n >= first]
+        if len(printed) < LAST:
+            return False
+        return self._outside[0] in self._printed or not self._is_announced_by(first - 1)
+
+    @cached_property
+    def _ends_printed(self) -> bool:
+        """Whether the last line is one that a program printed, and not shown."""
+        last = self._outside[-1]
+        rest = range(last + 1, len(self._lines))
+        return self._kinds[last] == PRINTED and last not in self._headings and not self._shown.intersection(rest)
 
     @cached_property
     def _kinds(self) -> Sequence[str]:
@@ -137,9 +149,10 @@ class Layout:
         """Return whether written words announce the lines in which one stands, and others follow."""
         above = next((n for n in reversed(range(number)) if self._is_written(n)), None)
         below = any(map(self._is_written, range(number + 1, len(self._lines))))
-        if above is None or not below:
-            return False
-        return above in self._headings or _ANNOUNCES.match(self._lines[above].strip()) is not None
+        return above is not None and below and self._is_announced_by(above)
+
+    def _is_announced_by(self, number: int) -> bool:
+        return number in self._headings or _ANNOUNCES.match(self._lines[number].strip()) is not None
 
     def _is_written(self, number: int) -> bool:
         return self._kinds[number] == WRITTEN or number in self._headings
