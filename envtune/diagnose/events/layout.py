@@ -21,7 +21,7 @@ REASONS = 2  # lines that explain, or say what to do
 SENTENCES = 2
 MANY = 5  # sentences that are as good as a reason
 CODE_LINES = 5
-LAST = 3  # lines at the end of a run's log that a program printed
+LAST = 2  # lines that a program printed, at the end of the log of a run
 
 _UNDERLINE = expression(r"([=\-~^\"'`#*+.:_])\1{2,}$")
 _MARKED_HEADING = expression(
