@@ -12,14 +12,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Callable, Sequence
 
-from envtune.diagnose.events.kinds import EXPLAINS, PRINTED, SOURCE, WRITTEN, is_marked, is_sentence, statement_of
+from envtune.diagnose.events.kinds import EXPLAINS, HAS, PRINTED, SOURCE, WRITTEN, is_marked, is_sentence, statement_of
 from envtune.diagnose.events.shown import shown_lines
 from envtune.records import expression
 
 HEADINGS = 2
 REASONS = 2  # lines that explain, or say what to do
 SENTENCES = 2
-MANY = 5  # sentences that are as good as a reason
+MANY = 5  # sentences that are as good as a reason; reasons of a text without headings
+PROSE = 10  # sentences of a text without headings
 CODE_LINES = 5
 LAST = 2  # lines that a program printed, at the end of the log of a run
 
@@ -77,14 +78,37 @@ class Layout:
     @cached_property
     def is_document(self) -> bool:
         """Whether all that a program printed in it is shown by somebody who explains."""
-        if len(self._headings) < HEADINGS or any(map(self._is_claim, self._outside)):
+        if not self._outside or any(map(self._is_claim, self._outside)) or self._ends_printed:
             return False
-        said = [self._lines[n].strip() for n in self._outside]
-        sentences = sum(map(is_sentence, said))
-        reasons = sum(_SECTION.match(line) is not None or statement_of(line) == EXPLAINS for line in said)
-        if sentences < SENTENCES or reasons + sentences // MANY < REASONS:
+        if len(self._headings) < HEADINGS:
+            return self._is_prose and self._outside[0] not in self._printed
+        if self._sentences < SENTENCES or self._reasons + self._sentences // MANY < REASONS:
             return False
-        return not self._ends_printed and all(map(self._is_announced, self._printed))
+        return self._is_prose or all(map(self._is_announced, self._printed))
+
+    @cached_property
+    def _is_prose(self) -> bool:
+        """Whether much more is explained than printed, and nobody says that he has an error."""
+        having = self._said.count(HAS)
+        return (
+            self._sentences >= max(PROSE, len(self._printed))
+            and self._reasons >= MANY
+            and 2 * having <= self._said.count(EXPLAINS)
+        )
+
+    @cached_property
+    def _said(self) -> Sequence[str]:
+        """What each line outside of marked blocks tells."""
+        return [statement_of(self._lines[n]) for n in self._outside]
+
+    @cached_property
+    def _sentences(self) -> int:
+        return sum(is_sentence(self._lines[n].strip()) for n in self._outside)
+
+    @cached_property
+    def _reasons(self) -> int:
+        sections = (_SECTION.match(self._lines[n].strip()) for n in self._outside)
+        return self._said.count(EXPLAINS) + sum(section is not None for section in sections)
 
     def is_text(self, number: int) -> bool:
         """Return whether a line is of a text of several lines in source code."""
