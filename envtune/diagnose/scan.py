@@ -289,8 +289,10 @@ class _FileScan:
         at = match.start() or min(match.end(), len(text)) - 1
         printed = not any(is_symptom(self._matcher.patterns[number].owner) for number, _, _ in matches)
         form = form_of(text, at, lambda: lines.block[max(0, start - AROUND) : end + AROUND], printed)
-        if not printed or form not in ("", QUOTED):
+        if form not in ("", QUOTED):
             return form
+        if not printed:
+            return self._pages.laid_out(lines.block, start) or form
         embedded = is_embedded(text, at if is_conjunction(match.re.pattern) else match.start())
         return self._pages.form(lines.block, start, form, embedded)
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Sequence
+from typing import Optional, Sequence
 
 from envtune.diagnose.events.forms import CATALOGUE, CODE, HELP, HISTORY, QUOTED, REPORT, SEARCH, TABLE, unquoted
+from envtune.diagnose.events.layout import Layout
 from envtune.diagnose.events.position import is_source, typed_form
 from envtune.diagnose.events.structure import Structure, lists_codes
 from envtune.diagnose.events.talk import Talk
@@ -167,8 +168,9 @@ _OWN_END = expression(
 class Page:
     """The lines around a place, whole; `form` says why the words at a line report no event."""
 
-    def __init__(self, text: bytes) -> None:
-        """Take whole lines."""
+    def __init__(self, text: bytes, begun: bool = True, ended: bool = True) -> None:
+        """Take whole lines, and whether they are from the beginning and up to the end of a file."""
+        self._begun, self._ended = begun, ended
         self._lines: Sequence[str] = [line[:MAX_LINE] for line in text.decode("utf-8", "replace").split("\n")]
 
     def form(self, number: int, form: str, embedded: bool = False) -> str:
@@ -178,12 +180,22 @@ class Page:
         """
         found = self._by_rules(number, form, embedded)
         line = self._lines[number]
+        if found in WEIGHED:
+            laid_out = self.laid_out(number)
+            if laid_out or (not self.is_log and self._layout.ends_run(number)):
+                return laid_out or form
         state = self._states and line.lstrip()[:1] == "|"
         if found not in WEIGHED or state or _is_escaped_log(line) or _EXAMPLE.search(line):
             return found
         if self._weight.is_event(number, embedded or found == QUOTED, found in (DOCUMENT, CHAT)):
             return form
         return found if found in (DOCUMENT, CHAT) else DOCUMENT
+
+    def laid_out(self, number: int) -> str:
+        """Return DOCUMENT or CODE for a line of an example, whatever it holds."""
+        if self.is_log:
+            return ""
+        return DOCUMENT if self._layout.is_document else CODE if self._layout.is_text(number) else ""
 
     @property
     def is_log(self) -> bool:
@@ -228,7 +240,7 @@ class Page:
     def _shown(self, number: int) -> str:
         """Return why a line of passed tests, of an example, a table or a help text is no event, even a logged one."""
         line = self._lines[number]
-        if len(set(_CODE_NAME.findall(line))) >= MANY_CODES:
+        if len(set(_CODE_NAME.findall(line))) >= MANY_CODES or self._talk.is_of_many:
             return CATALOGUE
         tested = self._structure.in_passed_tests(number)
         if tested or _EXAMPLE.search(line):
@@ -283,6 +295,10 @@ class Page:
     @cached_property
     def _weight(self) -> Weight:
         return Weight(self._lines)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout(self._lines, lambda: self._weight.kinds, self._begun, self._ended)
 
     @cached_property
     def _structure(self) -> Structure:
@@ -442,12 +458,23 @@ class Pages:
 
     def form(self, block: bytes, at: int, form: str, embedded: bool) -> str:
         """Return the form of the line that begins at a place of a block of whole lines."""
+        page = self._at(block, at)
+        return page.form(block.count(b"\n", self._begin, at), form, embedded) if page is not None else form
+
+    def laid_out(self, block: bytes, at: int) -> str:
+        """Return why the line that begins at a place of a block is one of an example, or nothing."""
+        page = self._at(block, at)
+        return page.laid_out(block.count(b"\n", self._begin, at)) if page is not None else ""
+
+    def _at(self, block: bytes, at: int) -> Optional[Page]:
+        """Return the page with a place of a block; None where enough of them were looked at."""
         edge = at // PAGE * PAGE
         begin = block.find(b"\n", edge - 1, at) + 1 if edge else 0  # of the first line that begins in this page
         if block is not self._block or begin != self._begin:
             if not self._left:
-                return form
+                return None
             self._left = min(self._left - 1, MAX_LOGS) if self._page.is_log else self._left - 1
             end = block.find(b"\n", begin + 2 * PAGE)
-            self._block, self._begin, self._page = block, begin, Page(block[begin : None if end < 0 else end])
-        return self._page.form(block.count(b"\n", begin, at), form, embedded)
+            page = Page(block[begin : None if end < 0 else end], begin == 0, end < 0)
+            self._block, self._begin, self._page = block, begin, page
+        return self._page

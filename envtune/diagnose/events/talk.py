@@ -11,6 +11,8 @@ from typing import Sequence
 
 from envtune.records import expression
 
+MANY = 3  # messages with an error that was pasted
+
 # A message in a line: a time, a name, what is said.
 _CHAT = expression(
     r"\[?(?:\d{4}[-/]\d\d?[-/]\d\d? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]?,?\s+(?:<[^>]{1,30}>"
@@ -112,13 +114,23 @@ class Talk:
     @cached_property
     def _conversation(self) -> bool:
         """Whether names with a time stand above what they say: several, some of them again."""
-        heads = [_SPEAKER.match(line) or _DATED_SPEAKER.match(line) for line in self._lines]
-        names = [
-            head["who"]
-            for head, below, line in zip(heads, heads[1:], self._lines[1:])
-            if head is not None and below is None and line.strip()
-        ]
+        names = [who for who, _ in self._messages]
         return len(names) > 2 and 1 < len(set(names)) < len(names)
+
+    @cached_property
+    def is_of_many(self) -> bool:
+        """Whether it is a conversation in which several people paste errors, each his own."""
+        pasted = [who for who, lines in self._messages if any(map(_ALONE.match, lines))]
+        return self._conversation and len(pasted) >= MANY and len(set(pasted)) > 1
+
+    @cached_property
+    def _messages(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """Who says what below a name with a time."""
+        heads = [_SPEAKER.match(line) or _DATED_SPEAKER.match(line) for line in self._lines]
+        places = [(n, head["who"]) for n, head in enumerate(heads) if head is not None]
+        ends = [n for n, _ in places[1:]] + [len(heads)]
+        said = [(who, self._lines[n + 1 : end]) for (n, who), end in zip(places, ends)]
+        return [(who, lines) for who, lines in said if lines and lines[0].strip()]
 
     @cached_property
     def _exported(self) -> bool:

@@ -94,7 +94,7 @@ class Weight:
         near = [self._statements[n] for n in (*self._written_before(first), *self._written_after(last))]
         near.append(statement_of(before_error(self._lines[number])))
         page = list(self._statements.values())
-        printed = self._kinds[first : last + 1].count(PRINTED)
+        printed = self.kinds[first : last + 1].count(PRINTED)
         line, commands = self._lines[number], self._commands(number)
         ran = runs_a_program(commands[-1]) if commands else None
         return {
@@ -132,9 +132,9 @@ class Weight:
     def _block(self, number: int) -> tuple[int, int]:
         """Return the first and the last line of what stands without written lines around a line."""
         first = last = number
-        while first > 0 and self._kinds[first - 1] not in (WRITTEN, SOURCE):
+        while first > 0 and self.kinds[first - 1] not in (WRITTEN, SOURCE):
             first -= 1
-        while last + 1 < len(self._kinds) and self._kinds[last + 1] not in (WRITTEN, SOURCE):
+        while last + 1 < len(self.kinds) and self.kinds[last + 1] not in (WRITTEN, SOURCE):
             last += 1
         return first, last
 
@@ -148,7 +148,8 @@ class Weight:
         return [command for command in map(command_of, self._lines[:number]) if command]
 
     @cached_property
-    def _kinds(self) -> Sequence[str]:
+    def kinds(self) -> Sequence[str]:
+        """The kind of each line, by itself and by the one above."""
         kinds = [kind_of(line) for line in self._lines]
         above = 0
         for number in range(1, len(kinds)):
@@ -161,10 +162,10 @@ class Weight:
     @cached_property
     def _statements(self) -> Mapping[int, str]:
         """What each written line tells, by its number."""
-        said = {n: before_error(self._lines[n]) for n, kind in enumerate(self._kinds) if kind in (WRITTEN, OTHER)}
+        said = {n: before_error(self._lines[n]) for n, kind in enumerate(self.kinds) if kind in (WRITTEN, OTHER)}
         statements = {}
         for number, words in said.items():
-            is_written = self._kinds[number] == WRITTEN
+            is_written = self.kinds[number] == WRITTEN
             statement = statement_of(self._lines[number] if is_written else words)
             if is_written or (statement and not _CODED.search(words)):
                 statements[number] = statement
@@ -187,7 +188,7 @@ class Weight:
 
     @cached_property
     def _shares(self) -> Mapping[str, float]:
-        written, source = self._kinds.count(WRITTEN), self._kinds.count(SOURCE)
+        written, source = self.kinds.count(WRITTEN), self.kinds.count(SOURCE)
         few = written + source < 3 or 10 * (written + source) < self._total
         share = written / max(self._total, LEAST)
         return {

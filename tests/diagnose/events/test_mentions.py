@@ -28,14 +28,15 @@ def mentions() -> Iterator[Any]:
 
 
 def events() -> Iterator[Any]:
-    for file in ("events.yaml", "issues.yaml"):
+    for file in ("events.yaml", "issues.yaml", "runs.yaml"):
         for name, case in load_yaml((CASES / file).read_text("utf-8")).items():
             yield pytest.param(case["entry"], case["text"], id=name)
 
 
 def pages() -> Iterator[Any]:
-    for name, case in load_yaml((CASES / "pages.yaml").read_text("utf-8")).items():
-        yield pytest.param(case["text"], id=name)
+    for file in ("pages.yaml", "documents.yaml"):
+        for name, case in load_yaml((CASES / file).read_text("utf-8")).items():
+            yield pytest.param(case["text"], id=name)
 
 
 @pytest.mark.parametrize(("why", "text"), list(mentions()))
