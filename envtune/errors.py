@@ -118,6 +118,14 @@ def missing_package(error: BaseException) -> Optional[MissingPackageError]:
     return MissingPackageError(module) if module in PACKAGES else None
 
 
+class InterruptedRun(KeyboardInterrupt):
+    """Ctrl-C when changes had been made; `left` says which, and how they are undone."""
+
+    def __init__(self, left: Text) -> None:
+        super().__init__()
+        self.left = left
+
+
 class PlanError(EnvtuneError):
     """A plan cannot be trusted, understood or carried out here; `member` says which part of it."""
 
