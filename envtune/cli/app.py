@@ -174,10 +174,9 @@ def _errors(lang: str) -> Iterator[None]:
         from envtune.trust.characters import visible
 
         error.message = visible(error.message)  # it quotes the words of the command line
-        if lang != "en":
-            from envtune.cli.translation import translate_error
+        from envtune.cli.translation import translate_error
 
-            translate_error(error, lang)
+        translate_error(error, lang)
         raise
     except KeyboardInterrupt as interrupt:
         from envtune.cli.program.interrupt import report_interrupt

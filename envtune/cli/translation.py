@@ -72,12 +72,12 @@ def translate_command(command: Any, lang: str) -> None:
 
 
 def translate_error(error: Any, lang: str) -> None:
-    """Make a usage error of typer print itself in `lang`, after the usage of its command."""
+    """Make a usage error of typer print itself in `lang`, after the usage of its command and as our own errors do."""
     error.show = lambda file=None: typer.echo(_error_text(error, lang), err=True, file=file)
 
 
 def _error_text(error: Any, lang: str) -> str:
-    text = Message("Error: {problem}", problem=translated(error.format_message(), lang)).to(lang)
+    text = f"envtune: {translated(error.format_message(), lang)}"
     if error.ctx is None:
         return text
     option = error.ctx.help_option_names[0]
