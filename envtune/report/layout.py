@@ -110,18 +110,18 @@ def _wrap_paragraph(text: str, width: int, whole: int) -> Iterator[str]:
 
 def _with_brackets(words: Iterable[str], most: int) -> Iterator[str]:
     """Yield the pieces with those from a bracket to its end as one, where they take at most `most` columns."""
-    held: list[str] = []
+    group: list[str] = []
     depth = 0
     for word in words:
-        held.append(word)
+        group.append(word)
         depth += sum(map(word.count, _OPENING)) - sum(map(word.count, _CLOSING))
-        joined = "".join(held)
+        joined = "".join(group)
         if depth <= 0 and display_width(joined.rstrip(" ")) <= most:
-            held = [joined]
+            group = [joined]
         if depth <= 0:
-            yield from held
-            held, depth = [], 0
-    yield from held
+            yield from group
+            group, depth = [], 0
+    yield from group
 
 
 def _words(text: str) -> Iterator[str]:

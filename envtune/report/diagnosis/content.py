@@ -137,7 +137,7 @@ def codes(report: DiagnosisReport) -> tuple[FoundCode, ...]:
 def code_line(found: FoundCode) -> Text:
     """Return a code, what it means, the entry that says more, and where it first stands."""
     code, first = found.code, found.hits[0]
-    more = f" ({code.faq})" if code.faq else ""
+    more = Message(" ({id})", id=code.faq) if code.faq else ""
     place = file_line(first.file.path, first.line.number)
     return Joined([code.code, "  ", code.meaning, more, "  [", place, "]"], "")
 
