@@ -16,8 +16,10 @@ within a round and their median is shown. The first round warms the caches (byte
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -75,7 +77,10 @@ exec "$@"
 
 
 class Cost(NamedTuple):
-    """Cost of one run: user and system time of the process and its children, wall time (seconds); peak memory (MiB)."""
+    """Of one run: user and system time of the process and its children, wall time (seconds); peak memory (MiB).
+
+    The memory is not a number where it is not known.
+    """
 
     cpu: float
     wall: float
@@ -83,7 +88,11 @@ class Cost(NamedTuple):
 
 
 def run(argv: Sequence[str], more: Mapping[str, str]) -> Cost:
-    """Run to completion and discard the output; a program that fails is not a measurement."""
+    """Run to the end, with the output thrown away; a program that cannot do its work is no measurement.
+
+    The kernel counts what this process had at its peak as memory of the child, until that executes the program
+    (`ru_maxrss`, getrusage(2)): what is not above that peak is not known.
+    """
     began = time.perf_counter()
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(more)
     child = subprocess.Popen(
@@ -95,7 +104,9 @@ def run(argv: Sequence[str], more: Mapping[str, str]) -> Cost:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in (0, 1, 3):
         sys.exit(f"{' '.join(argv)}: {child.returncode}\n{errors.decode()}")
-    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss / 1024)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    memory = usage.ru_maxrss / 1024 if usage.ru_maxrss > own else math.nan
+    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, memory)
 
 
 Program = Tuple[Sequence[str], Mapping[str, str]]  # argv, and variables
@@ -128,8 +139,12 @@ def checkout(commit: str) -> Path:
     folder = CACHE / f"at-{commit}"
     if not folder.exists():
         folder.mkdir(parents=True)
-        archive = subprocess.run(["git", "-C", str(ROOT), "archive", commit], check=True, capture_output=True).stdout
-        subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+        # Through a pipe: the peak memory of this process would count as that of every program it starts (see `run`).
+        with subprocess.Popen(["git", "-C", str(ROOT), "archive", commit], stdout=subprocess.PIPE) as archive:
+            unpacked = subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=False)
+        if archive.returncode or unpacked.returncode:
+            shutil.rmtree(folder)
+            sys.exit(f"{commit}: git archive ended with {archive.returncode}, tar with {unpacked.returncode}")
     return folder
 
 
@@ -170,9 +185,16 @@ def table(costs: Mapping[str, Sequence[Cost]]) -> str:
             f"| {name} | {of(lambda c: c.cpu * 1000, statistics.median):.0f} "
             f"| {of(lambda c: c.cpu * 1000, min):.0f}-{of(lambda c: c.cpu * 1000, max):.0f} "
             f"| {of(lambda c: c.wall * 1000, statistics.median):.0f} "
-            f"| {of(lambda c: c.memory, max):.1f} | {ratio:.2f} |"
+            f"| {_memory(own)} | {ratio:.2f} |"
         )
     return "\n".join(lines)
+
+
+def _memory(costs: Sequence[Cost]) -> str:
+    """The peak of all rounds, or that it was below the peak of this process."""
+    known = [cost.memory for cost in costs if not math.isnan(cost.memory)]
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"{max(known):.1f}" if known else f"below {own:.0f}"
 
 
 def _column(costs: Sequence[Cost]) -> Callable[[Callable[[Cost], float], Callable[[list[float]], float]], float]:

@@ -204,8 +204,8 @@ _STEPS = Bilingual("Steps of a playbook", "修复步骤")
 _ABOUT_PROBES = Bilingual(
     "A probe is what a check reads: `probe: {NAME: {argument: value}}`. The same on a terminal: `envtune list probes`, "
     '`envtune explain NAME`. Values that are texts in a file compare as what they look like: `eq: 1` and `eq: "1"` '
-    "both hold for `1`, `ge: 65536` for `131072` and for `unlimited`; what is not there has the value `missing`. How a "
-    "check is written: [site-checks.md](site-checks.md).",
+    "both hold for `1`, `ge: 65536` for `131072` and for `unlimited`; what does not exist has the value `missing`. "
+    "How a check is written: [site-checks.md](site-checks.md).",
     "探针说明检查项读取什么：`probe: {名称: {参数: 取值}}`。在终端上可用 `envtune list probes` 和 `envtune explai"
     "n 名称` "
     '查看同样的内容。从文件中读到的文本按其形式比较：对于 `1`，`eq: 1` 与 `eq: "1"` 都成立；对于 `131072` 和 '

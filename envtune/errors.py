@@ -118,6 +118,14 @@ def missing_package(error: BaseException) -> Optional[MissingPackageError]:
     return MissingPackageError(module) if module in PACKAGES else None
 
 
+class InterruptedRun(KeyboardInterrupt):
+    """Ctrl-C when changes had been made; `left` says which, and how they are undone."""
+
+    def __init__(self, left: Text) -> None:
+        super().__init__()
+        self.left = left
+
+
 class PlanError(EnvtuneError):
     """A plan cannot be trusted, understood or carried out here; `member` names the part."""
 
@@ -295,7 +303,17 @@ def missing_parent_text(path: str) -> Optional[Text]:
     return Message(template, path=parent)
 
 
+class InputError(OSError):
+    """A file or pipe that the user named is none that is read, or not to its end; `reason` says why."""
+
+    def __init__(self, reason: Text, number: int = errno.EIO) -> None:
+        super().__init__(number, reason.en)
+        self.reason = reason
+
+
 def system_error_text(error: OSError) -> Text:
-    """Return the operating system's error message, without the path."""
+    """Return what the operating system says, without the path; or what envtune says of an input."""
+    if isinstance(error, InputError):
+        return error.reason
     template = SYSTEM_ERRORS.get(errno.errorcode.get(error.errno or 0, ""))
     return Literal(error.strerror or str(error)) if template is None else Message(template)

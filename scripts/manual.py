@@ -15,7 +15,7 @@ from typing import Any, Iterator
 import typer
 
 from envtune.cli.app import HELP, app
-from envtune.cli.translation import translated
+from envtune.cli.translation import translated, usage
 from envtune.messages import Bilingual, Message
 from envtune.version import __version__
 
@@ -90,7 +90,7 @@ def _lines(lang: str) -> Iterator[str]:
         yield from _section("NAME", lang)
         yield f"envtune \\- {_text(NAME.to(lang))}"
         yield from _section("SYNOPSIS", lang)
-        yield '.B envtune\n.RI [ OPTIONS ] " COMMAND " [ ARGS ]...'
+        yield f".B envtune\n{_text(usage('[OPTIONS] COMMAND [ARGS]...', lang))}"
         yield from _section("DESCRIPTION", lang)
         yield from _paragraphs(Message(HELP).to(lang))
         yield from _section("OPTIONS", lang)
@@ -118,7 +118,7 @@ def _command(command: Any, verb: str, parent: Any) -> Iterator[str]:
     with command.make_context(verb, [], parent=parent, resilient_parsing=True, obj=parent.obj) as context:
         yield f'.SS "envtune {_text(verb)}"'
         pieces = (piece.strip("{}") for piece in command.collect_usage_pieces(context))  # of newer typers
-        words = " ".join(map(_text, pieces))
+        words = _text(usage(" ".join(pieces), parent.obj))
         yield f".B envtune {_text(verb)}\n{words}\n.PP"
         yield from _paragraphs(command.help or "")
         yield from _parameters(command, context)

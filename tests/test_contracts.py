@@ -1,8 +1,9 @@
 """What envtune 0.1.0 at b2d3f6d recorded and said: the same snapshot still gets the same report and the same plan.
 
 The snapshots in tests/contracts were written by that version, and so were the answers beside them, of which only the
-texts for people are kept up to date. A later version may add keys and checks; it may not change what a script, a ticket
-or a saved plan relies on.
+texts for people are kept up to date, and a claim that was wrong: the plan of 910a-ubuntu1804-mixed sourced a script
+that its snapshot does not hold, as if that fixed NET001. A later version may add keys and checks; it may not change
+what a script, a ticket or a saved plan relies on.
 """
 
 from __future__ import annotations

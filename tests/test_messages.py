@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 from string import Formatter
+from typing import Iterator
 
 import pytest
 from babel.messages.pofile import read_po
@@ -12,6 +15,7 @@ from helpers.examples import ROOT
 
 from envtune.messages import Bilingual, Joined, Literal, Message, clauses, enumerated, in_context, plural
 
+KEYWORDS = ("Message", "N_", "in_context", "plural")
 CATALOGUE = ROOT / "envtune" / "locale" / "zh" / "LC_MESSAGES" / "envtune.po"
 
 
@@ -29,6 +33,25 @@ def test_the_catalogue_is_complete_and_compiled() -> None:
         [sys.executable, str(ROOT / "scripts" / "messages.py"), "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def messages_in(path: Path) -> Iterator[tuple[str, str]]:
+    """Context and template of each message that a module writes out."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KEYWORDS:
+            words = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
+            context = words.pop(0) if node.func.id == "in_context" and words else ""
+            for word in words[: 2 if node.func.id == "plural" else 1]:
+                if isinstance(word, str):
+                    yield str(context), word
+
+
+def test_every_message_of_the_code_is_in_the_catalogue() -> None:
+    """What collects them does not look into f-strings."""
+    with CATALOGUE.open("rb") as file:
+        known = {(row.context or "", row.id) for row in read_po(file) if row.string}
+    written = {row for path in (ROOT / "envtune").rglob("*.py") for row in messages_in(path)}
+    assert len(written) > 2000 and written <= known, written - known
 
 
 def test_a_translation_uses_no_field_that_the_message_lacks() -> None:

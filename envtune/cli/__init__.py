@@ -27,8 +27,8 @@ def main() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD)
     try:
         status = _ended()
-    except KeyboardInterrupt:
-        _end_line()
+    except KeyboardInterrupt as interrupt:
+        _report_interrupt(interrupt)
         _end_running_commands()
         status = INTERRUPTED
     except Exception as error:
@@ -134,10 +134,11 @@ def _end_running_commands() -> None:
     end_running_commands()
 
 
-def _end_line() -> None:
-    from envtune.report.output import end_line
+def _report_interrupt(interrupt: KeyboardInterrupt) -> None:
+    from envtune.cli.program.interrupt import report_interrupt
+    from envtune.cli.program.language import language_of
 
-    end_line()
+    report_interrupt(interrupt, language_of(sys.argv[1:]))
 
 
 def _stop_waiting() -> None:

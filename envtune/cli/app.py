@@ -174,16 +174,15 @@ def _errors(lang: str) -> Iterator[None]:
         from envtune.trust.characters import visible
 
         error.message = visible(error.message)  # it quotes the words of the command line
-        if lang != "en":
-            from envtune.cli.translation import translate_error
+        from envtune.cli.translation import translate_error
 
-            translate_error(error, lang)
+        translate_error(error, lang)
         raise
-    except KeyboardInterrupt:
-        from envtune.report.output import end_line
+    except KeyboardInterrupt as interrupt:
+        from envtune.cli.program.interrupt import report_interrupt
 
-        end_line()
-        raise
+        report_interrupt(interrupt, lang)
+        raise typer.Exit(options.INTERRUPTED) from None
     except (EOFError, BrokenPipeError) as error:  # which typer would end with 1, as if something had been found
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 

@@ -48,7 +48,7 @@ SELECT = typer.Option(
     "-s",
     help=N_("Run only these checks: ids, id prefixes, names or tags (comma-separated or repeated)."),
 )
-STRICT = typer.Option(False, "--strict", help=N_("Count checks that need more permissions as unknown."))
+STRICT = typer.Option(False, "--strict", help=N_("Exit 3 also for checks that only lack permissions."))
 VERBOSE = typer.Option(
     0, "--verbose", "-v", count=True, show_default=False, help=N_("Show all details; twice: passed checks as well.")
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence
 
@@ -83,6 +84,8 @@ def command(
         _show_progress(logs or (), lang)
     result = _diagnosed(logs or (), host, target, catalogue, (since, until), check, lang)
     result = with_catalogs(result, catalog or ())
+    if recorded is not None:
+        result = replace(result, recording=str(recorded))
     _print_looked(result, lang)
     for path, reason in result.unreadable:
         options.print_error(Message("{path}: {reason}", path=path, reason=reason), lang)
@@ -115,8 +118,6 @@ def with_catalogs(result: DiagnosisReport, catalogs: Sequence[Path]) -> Diagnosi
     """Return the result with commands that name the directories of `--catalog`: without them an entry is unknown."""
     if not catalogs:
         return result
-    from dataclasses import replace
-
     from envtune.commandline import with_catalogs
 
     named = tuple(str(directory) for directory in catalogs)

@@ -51,6 +51,8 @@ _TEMPLATES = (
     N_("Aborted!"),
 )
 _PLACES = (N_("[OPTIONS]"), N_("COMMAND [ARGS]..."))  # in the line of a usage
+_WHOLE = 40  # columns of what stands in brackets and is not broken
+_UNWANTED_BLANK = re.compile("(?<=[\u3000-\uffef]) (?=[\u3000-\uffef])|(?<=[\u3001-\u3011\uff00-\uff1f]) ")
 _Formatter: Any = typer.Context.formatter_class
 
 
@@ -70,12 +72,12 @@ def translate_command(command: Any, lang: str) -> None:
 
 
 def translate_error(error: Any, lang: str) -> None:
-    """Make a usage error of typer print itself in `lang`, after the usage of its command."""
+    """Make a usage error of typer print itself in `lang`, after the usage of its command and as our own errors do."""
     error.show = lambda file=None: typer.echo(_error_text(error, lang), err=True, file=file)
 
 
 def _error_text(error: Any, lang: str) -> str:
-    text = Message("Error: {problem}", problem=translated(error.format_message(), lang)).to(lang)
+    text = f"envtune: {translated(error.format_message(), lang)}"
     if error.ctx is None:
         return text
     option = error.ctx.help_option_names[0]
@@ -115,17 +117,18 @@ def _paragraphs(text: str, width: int, margin: str) -> Iterator[str]:
     """Yield the lines of a help text, broken by columns; those of a marked paragraph stay as they are."""
     for number, part in enumerate(text.split("\n\n")):
         kept = part.startswith("\b\n")
-        lines = part[2:].split("\n") if kept else indent(_joined(part), width, margin, margin)
+        lines = part[2:].split("\n") if kept else indent(_joined(part), width, margin, margin, _WHOLE)
         yield "\n" * bool(number)
         yield from (f"{margin if kept else ''}{line}".rstrip() + "\n" for line in lines)
 
 
 def _joined(text: str) -> str:
     """Return the lines of a paragraph as one; words of Chinese have no blank between them."""
-    return re.sub(r"(?<=[\u3000-\uffef]) (?=[\u3000-\uffef])", "", " ".join(text.split()))
+    return _UNWANTED_BLANK.sub("", " ".join(text.split()))
 
 
-def _usage(args: str, lang: str) -> str:
+def usage(args: str, lang: str) -> str:
+    """Return the line of a usage with its general words in `lang`."""
     for words in _PLACES:
         args = args.replace(words, Message(words).to(lang))
     return args
@@ -140,7 +143,7 @@ def _context_class(lang: str) -> type[Any]:
         """Breaks lines by the columns that a text takes on a terminal, where a Chinese character takes two."""
 
         def write_usage(self, prog: str, args: str = "", prefix: Optional[str] = None) -> None:
-            super().write_usage(prog, _usage(args, lang), Message("Usage: ").to(lang) if prefix is None else prefix)
+            super().write_usage(prog, usage(args, lang), Message("Usage: ").to(lang) if prefix is None else prefix)
 
         def write_heading(self, heading: str) -> None:
             self.write(Message("{heading}:", heading=translated(heading, lang)).to(lang) + "\n")
@@ -157,7 +160,7 @@ def _context_class(lang: str) -> type[Any]:
                 if display_width(first) > column - col_spacing:
                     self.write(f"{margin}{first}\n")
                     start = margin + " " * column
-                lines = indent(translated(_extra(second), lang), self.width, start, margin + " " * column)
+                lines = indent(translated(_extra(second), lang), self.width, start, margin + " " * column, _WHOLE)
                 self.write("".join(f"{line.rstrip()}\n" for line in lines))
 
     return type("Context", (typer.Context,), {"formatter_class": Formatter})

@@ -17,6 +17,7 @@ from envtune.diagnose.proof import LIKELY, NOT_HERE, PROVED, RULED_OUT, UNCHECKE
 from envtune.diagnose.rank import NO_JOB, Candidate, Resolution
 from envtune.diagnose.scan import FirstError, Scan
 from envtune.diagnose.tables import State
+from envtune.messages import Text
 from envtune.model import Finding, Outcome
 from envtune.ranks.records import Verdict
 
@@ -52,9 +53,9 @@ class DiagnosisReport:
     consequences: tuple[Diagnosis, ...]
     first_error: Optional[tuple[LogFile, Line]]
     before: tuple[str, ...]
-    unreadable: tuple[tuple[str, str], ...]
-    lines: int  # 0 if they were not counted
-    undecided_order: bool = False  # the first two happened on different hosts, closer in time than clocks are reliable
+    unreadable: tuple[tuple[str, Text], ...]
+    lines: int  # 0 where they were not counted
+    undecided_order: bool = False  # the first two happened on different hosts, nearer than clocks can be trusted
     after: tuple[str, ...] = ()
     size: int = 0  # bytes that were read
     codes: tuple[FoundCode, ...] = ()  # in the order in which they happened
@@ -65,6 +66,7 @@ class DiagnosisReport:
     unexplained: bool = False  # no diagnosis, but there are error lines that are not harmless
     looked: tuple[Looked, ...] = ()  # where logs were looked for, if none was named
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
+    recording: str = ""  # the snapshot that was asked instead of this host
 
 
 def report_diagnoses(

@@ -32,6 +32,8 @@ from envtune.diagnose.logs.window import BACK, PART, LineWindow
 from envtune.diagnose.notes import FileNotes, Notes
 from envtune.diagnose.patterns import ONCE, Matcher, Pattern, Prefilter, is_symptom
 from envtune.diagnose.prefilter.templates import CandidateLine
+from envtune.errors import system_error_text
+from envtune.messages import Text
 
 MAX_KEPT = 5  # lines kept per entry, file, rank and strength
 MAX_COMBINATIONS = 20_000  # of these combinations that are kept; a log with more is hostile
@@ -132,7 +134,7 @@ class Scan:
     notes: Notes = field(default_factory=Notes)  # what the lines say about processes
     lines: Optional[int] = 0  # None if not all inputs were counted: a big plain file is not
     size: int = 0  # bytes that were read
-    unreadable: list[tuple[str, str]] = field(default_factory=list)  # (path, why)
+    unreadable: list[tuple[str, Text]] = field(default_factory=list)  # (path, why)
     _room: int = field(default_factory=lambda: MAX_CHARACTERS)  # characters of hits that may still be kept
     _error_room: int = MAX_CHARACTERS >> 2
     _seen: dict[tuple[str, str, Optional[int], str], int] = field(default_factory=dict)
@@ -184,7 +186,7 @@ def scan(files: Iterable[LogFile], matcher: Matcher, prefilter: Prefilter, windo
         try:
             _FileScan(file, matcher, prefilter, window or TimeWindow(), result).run()
         except OSError as error:
-            result.unreadable.append((file.path, error.strerror or str(error)))
+            result.unreadable.append((file.path, system_error_text(error)))
     return result
 
 

@@ -154,9 +154,11 @@ def prune_runs(state: str, names: List[str]) -> List[str]:
 
     A run that could still be undone is removed, too: the caller has asked. Raises ExecutorError, OSError.
     """
-    removed = []
+    removed = []  # type: List[str]
+    folder = os.path.join(state, "runs")
+    if not os.path.isdir(folder):
+        return removed  # nothing was ever changed here: the lock would be the first file of ours on this host
     with exclusive_run(state, 0.0), SignalHandlers() as signals:
-        folder = os.path.join(state, "runs")
         for name in os.listdir(folder):
             if name.startswith(_PRUNED):  # left by a prune that was killed
                 shutil.rmtree(os.path.join(folder, name))

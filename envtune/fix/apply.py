@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 
 from envtune import commandline
 from envtune.collector.redact import redact_argv
-from envtune.errors import EnvtuneError
+from envtune.errors import EnvtuneError, InterruptedRun
 from envtune.fix.consent import (
     Ask,
     Consent,
@@ -82,7 +82,19 @@ def apply(
     if choice is None:
         return None
     ready, withheld = choice
-    return conclude(prepared, consent, ready, write(prepared, ready, withheld, on_event, wait))
+    result = write(prepared, ready, withheld, on_event, wait)
+    try:
+        return conclude(prepared, consent, ready, result)
+    except KeyboardInterrupt:
+        if not result.run:
+            raise
+        command = commandline.for_this_host(f"envtune undo {result.run}", same_user=True)
+        left = Message(
+            "Run {run} is finished; its checks were not run again. To undo it: {command}",
+            run=result.run,
+            command=command,
+        )
+        raise InterruptedRun(left) from None
 
 
 def conclude(prepared: PreparedFix, consent: Consent, ready: Sequence[Change], result: ApplyResult) -> FixOutcome:

@@ -9,7 +9,15 @@ from envtune.model import Outcome
 from envtune.resources.environment.path_settings import advice as path_advice
 from envtune.resources.environment.profile import Advice, Setting, debug, train
 from envtune.resources.environment.render import SOURCES_SCRIPTS
-from envtune.resources.environment.simulate import attribute, environment_after, fixed_checks, repeatable, values
+from envtune.resources.environment.simulate import (
+    attribute,
+    environment_after,
+    fixed_checks,
+    repeatable,
+    unread_scripts,
+    values,
+    without_unread,
+)
 
 
 def advise(context: Context, profile: str, form: str, catalogue: Catalogue | None = None) -> Advice:
@@ -19,12 +27,14 @@ def advise(context: Context, profile: str, form: str, catalogue: Catalogue | Non
     advice = debug(context) if profile == "debug" else train(context)
     settings = (*path_advice(context), *advice.settings)
     if form not in SOURCES_SCRIPTS:
+        settings, unchecked = without_unread(context, settings)
         settings = values(settings, context.target.environment, environment_after(context, settings))
     else:
+        unchecked = tuple(unread_scripts(context, settings).values())
         settings = repeatable(context, settings)
     if profile == "train":
         settings = _with_fixed_checks(context, settings, catalogue or load())
-    return advice._replace(settings=settings)
+    return advice._replace(settings=settings, unchecked=unchecked)
 
 
 def _with_fixed_checks(context: Context, settings: tuple[Setting, ...], catalogue: Catalogue) -> tuple[Setting, ...]:

@@ -6,23 +6,24 @@ import base64
 from shlex import quote
 from typing import Any, Iterator, Mapping, Sequence
 
+from envtune.messages import Literal, Message, Text
 from envtune.model import Change
 
 LARGEST = 4000  # bytes of a file that are printed; longer ones are only in the plan
 
 
-def commands(change: Change) -> Iterator[str]:
-    """Return what the operations of a change do, one line each, for reading."""
+def commands(change: Change) -> Iterator[Text]:
+    """Yield what the operations of a change do, a line each, to look at."""
     for operation in change.operations:
         kind = operation["op"]
         if kind == "run":
-            yield _words(operation["argv"])
+            yield Literal(_words(operation["argv"]))
         elif kind == "swap":
-            yield from map(_words, (*operation.get("prepare", ()), *operation["steps"]))
+            yield from (Literal(_words(argv)) for argv in (*operation.get("prepare", ()), *operation["steps"]))
         elif kind == "signal":
-            yield f"kill {operation['pid']}"
+            yield Literal(f"kill {operation['pid']}")
         else:
-            yield _file_line(operation)
+            yield _file_text(operation)
 
 
 def shell_lines(change: Change) -> Iterator[str]:
@@ -38,7 +39,7 @@ def shell_lines(change: Change) -> Iterator[str]:
         elif kind == "file" and operation["content"] is not None:
             yield from _written(operation)
         elif kind == "file":
-            yield _file_line(operation)
+            yield f"rm {quote(operation['path'])}"
         else:
             yield f"kill {operation['pid']}"
 
@@ -47,14 +48,18 @@ def _words(argv: Sequence[str]) -> str:
     return " ".join(map(quote, argv))
 
 
-def _file_line(operation: Mapping[str, Any]) -> str:
+def _file_text(operation: Mapping[str, Any]) -> Text:
     path = quote(operation["path"])
     if operation["content"] is None:
-        return f"rm {path}"
-    content = base64.b64decode(operation["content"])
+        return Literal(f"rm {path}")
     if _is_knob(operation):
-        return f"echo {quote(content.decode('utf-8', 'replace').strip())} > {path}"
-    return f"write {path} ({len(content)} B)"
+        return Literal(_knob_line(operation))
+    return Message("write {path} ({size} B)", path=path, size=len(base64.b64decode(operation["content"])))
+
+
+def _knob_line(operation: Mapping[str, Any]) -> str:
+    value = base64.b64decode(operation["content"]).decode("utf-8", "replace").strip()
+    return f"echo {quote(value)} > {quote(operation['path'])}"
 
 
 def _is_knob(operation: Mapping[str, Any]) -> bool:
@@ -87,7 +92,7 @@ def _pinned(wheels: Sequence[str]) -> str:
 def _written(operation: Mapping[str, Any]) -> Iterator[str]:
     """Return lines that write a file: an existing one keeps mode and owner, for a new one directories are created."""
     if _is_knob(operation):
-        yield _file_line(operation)
+        yield _knob_line(operation)
         return
     path, content = quote(operation["path"]), base64.b64decode(operation["content"])
     fresh = f"install -D -m {operation.get('mode', 0o644):o} /dev/stdin {path}"

@@ -10,6 +10,8 @@ import stat
 from typing import Any, Union
 
 from envtune.collector.owners import open_as, readers_of
+from envtune.errors import InputError
+from envtune.messages import Message
 
 SILENCE = 30.0  # seconds without data after which a pipe is abandoned
 
@@ -36,7 +38,7 @@ def _require_readable(mode: int, path: Union[str, os.PathLike[str]]) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-        raise OSError(errno.EINVAL, "neither a file nor a pipe", path)
+        raise InputError(Message("neither a file nor a pipe"), errno.EINVAL)
 
 
 class _Pipe(io.RawIOBase):
@@ -58,7 +60,8 @@ class _Pipe(io.RawIOBase):
                 return os.readv(self._descriptor, [buffer])
             except BlockingIOError:
                 continue  # another reader was faster
-        raise OSError(errno.ETIMEDOUT, f"nothing was written to this pipe for {SILENCE:.0f} s")
+        reason = Message("nothing was written to this pipe for {seconds:.0f} s", seconds=SILENCE)
+        raise InputError(reason, errno.ETIMEDOUT)
 
     def close(self) -> None:
         if not self.closed:

@@ -29,9 +29,9 @@ class Place(NamedTuple):
     named_by: str
 
 
-def find_policy(option: Optional[str], environ: Mapping[str, str]) -> Optional[Place]:
-    """Return the policy file to use, None if there is none."""
-    for name, path in ((OPTION, option), (VARIABLE, environ.get(VARIABLE))):
+def find_policy(option: Optional[str], environ: Mapping[str, str], named_by: str = OPTION) -> Optional[Place]:
+    """Return the policy file that is used, None where there is none; `named_by`: what `option` is the value of."""
+    for name, path in ((named_by, option), (VARIABLE, environ.get(VARIABLE))):
         if path == NONE:
             return None
         if path:

@@ -6,7 +6,7 @@ The existing ids, facts and selectors are known when a file is read: `policy_for
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from envtune.catalog.entries import expectation_of
 from envtune.catalog.forms import EXPECT, NAME, REGEX, several
@@ -24,7 +24,6 @@ from envtune.schema.validate import Validator
 SCHEMA = "envtune.policy/1"
 BOUNDS = ("lt", "le", "gt", "ge")
 _A_CHECK = Message("the id of a check")
-_BOUNDED = Message("a check with exactly one bound (use `expect` for other checks)")
 _TEXT = Str(least=1)
 _CHECK_ID = Str(ID, "CPU001")
 _VALUE = AnyOf(Str(least=1, numbers=True), Bool())
@@ -66,6 +65,7 @@ def policy_form(checks: Sequence[Check] = ()) -> Record:
 def _settings(checks: Sequence[Check]) -> tuple[Field, ...]:
     selectors_ = several(_selector(checks))
     bounded = [check for check in checks if bound_of(check.expect)]
+    unbounded = {check.id: _unbounded(check.id) for check in checks if check not in bounded}
     return (
         Field("select", selectors_, "Only these checks: ids, id prefixes, names or tags."),
         Field("ignore", selectors_, "Not these checks."),
@@ -75,11 +75,15 @@ def _settings(checks: Sequence[Check]) -> tuple[Field, ...]:
         Field("expect", _by_check(checks, _expectation, EXPECT), "What checks expect, in place of the catalogue's."),
         Field(
             "thresholds",
-            _by_check(bounded, lambda check: Number(), Number(), _BOUNDED),
+            _by_check(bounded, lambda check: Number(), Number(), unbounded),
             "The number in the expectation of a check that has one bound (lt, le, gt or ge).",
         ),
         Field("severities", _by_check(checks, lambda check: SEVERITY, SEVERITY), "The severity of checks."),
     )
+
+
+def _unbounded(id_: str) -> Text:
+    return Message("{check} has not exactly one bound; use `expect`", check=id_)
 
 
 def bound_of(expect: Expectation) -> Optional[str]:
@@ -89,13 +93,14 @@ def bound_of(expect: Expectation) -> Optional[str]:
 
 
 def _by_check(
-    checks: Sequence[Check], value: Callable[[Check], Type], published: Type, key: Text = _A_CHECK
+    checks: Sequence[Check], value: Callable[[Check], Type], published: Type, others: Mapping[str, Text] = {}
 ) -> Special:
-    """Return the form of a mapping of ids of these checks; `key` says what a key must be."""
+    """Return a mapping of ids of these checks; `others` are ids of other checks, and why they are no keys of it."""
 
     def judge(validator: Validator, node: Node) -> Any:
         fields = {check.id: Field(check.id, value(check)) for check in checks}
-        return validator.judge(node, Record(*fields.values(), key=key, form="{CPU001: ...}", least=1))
+        form = Record(*fields.values(), key=_A_CHECK, form="{CPU001: ...}", least=1, others=others)
+        return validator.judge(node, form)
 
     return Special(judge, lambda: MapOf(published, _CHECK_ID, least=1))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 from envtune.messages import Joined, Literal, Message, Text, enumerated, in_context
 from envtune.records import expression
@@ -19,6 +19,7 @@ from envtune.trust.characters import visible, visible_lines
 NEVER_FIRST = frozenset(
     "\uff0c\u3002\u3001\uff1b\uff1a\uff1f\uff01\uff09\u300b\u300d\u300f\u3011\u201d\u2019,.;:?!)]}%"
 )
+_OPENING, _CLOSING = "([\uff08", ")]\uff09"
 _CONTINUES = NEVER_FIRST | {" "}
 NEVER_LAST = "\uff08\u300a\u300c\u300e\u3010\u201c\u2018("  # opening punctuation
 _PROMPT = expression(r"\$\s")  # before a command of ours: nothing quoted may be broken into a row that begins with it
@@ -82,17 +83,21 @@ def _printable_field(value: Any) -> Any:
     return value if isinstance(value, (int, float)) else printable(str(value))
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Return the text in lines of at most `width` columns; a longer word gets a line of its own."""
+def wrap(text: str, width: int, whole: int = 0) -> list[str]:
+    """Return the text in lines of at most `width` columns; a longer word gets a line of its own.
+
+    `whole` is as of `indent`.
+    """
     lines: list[str] = []
+    width = max(width, 1)
     for paragraph in text.splitlines() or [""]:
-        lines.extend(_wrap_paragraph(paragraph, max(width, 1)))
+        lines.extend(_wrap_paragraph(paragraph, width, min(whole, width)))
     return lines
 
 
-def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
+def _wrap_paragraph(text: str, width: int, whole: int) -> Iterator[str]:
     line, used = "", 0
-    for word in _words(text):
+    for word in _with_brackets(_words(text), whole) if whole else _words(text):
         columns = display_width(word.rstrip(" "))
         if line and used + columns > width:
             yield line.rstrip(" ")
@@ -101,6 +106,22 @@ def _wrap_paragraph(text: str, width: int) -> Iterator[str]:
         line += word
         used += display_width(word)
     yield line.rstrip(" ")
+
+
+def _with_brackets(words: Iterable[str], most: int) -> Iterator[str]:
+    """Yield the pieces with those from a bracket to its end as one, where they take at most `most` columns."""
+    group: list[str] = []
+    depth = 0
+    for word in words:
+        group.append(word)
+        depth += sum(map(word.count, _OPENING)) - sum(map(word.count, _CLOSING))
+        joined = "".join(group)
+        if depth <= 0 and display_width(joined.rstrip(" ")) <= most:
+            group = [joined]
+        if depth <= 0:
+            yield from group
+            group, depth = [], 0
+    yield from group
 
 
 def _words(text: str) -> Iterator[str]:
@@ -142,10 +163,13 @@ def continued(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-def indent(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`."""
+def indent(text: str, width: int, first: str, others: str, whole: int = 0) -> list[str]:
+    """Return the text wrapped to `width` columns, its first line after `first` and the others after `others`.
+
+    `whole`: what stands in brackets is not broken where it takes at most so many columns, or a line of them.
+    """
     room = width - max(display_width(first), display_width(others))
-    return [(first if number == 0 else others) + line for number, line in enumerate(wrap(text, room))]
+    return [(first if number == 0 else others) + line for number, line in enumerate(wrap(text, room, whole))]
 
 
 def fits(text: str, width: int, lines: int) -> bool:

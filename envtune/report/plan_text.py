@@ -129,7 +129,7 @@ class _Renderer:
     def _does(self, group: Sequence[Change]) -> Iterator[str]:
         """Yield the operations themselves: what a plan says about itself may be wrong, what it does is not."""
         for line in list(commands(group[0]))[:MAX_COMMANDS]:
-            yield from self._row("does", printable(line))
+            yield from self._row("does", printable(line.to(self.lang)))
 
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:

@@ -81,12 +81,14 @@ def _settings(
     """Return what the profile sets, and what it leaves alone: deliberate settings, or what `--keep` names."""
     from envtune.resources.environment.path_settings import advice as path_advice
     from envtune.resources.environment.profile import debug, train
+    from envtune.resources.environment.simulate import without_unread
 
     known = context.target.environment.variables or {}
     advice = debug(context) if profile == "debug" else train(context)
     left = [(row.name, row.reason) for row in advice.unchanged]
     settings: list[Setting] = []
-    for one in (*_added(path_advice(context), known), *advice.settings):
+    paths, _ = without_unread(context, path_advice(context))  # CANN001 and CANN002 say what cannot be read
+    for one in (*_added(paths, known), *advice.settings):
         if one.name in keep:
             left.append((one.name, Literal("--keep")))
         elif one.needs_consent:

@@ -101,10 +101,11 @@ class Field(NamedTuple):
 class Record:
     """A mapping with known keys; the order of the fields is the order in which a file gives them.
 
-    `closed` refuses other keys, `key` is the name for a key in that case; `form` shows what the mapping looks like.
+    `closed` refuses other keys, `key` is what a key is called then; `form` shows what the mapping looks like. `others`
+    are names of the same kind that are no keys here, with the reason.
     """
 
-    __slots__ = ("by_name", "closed", "fields", "form", "key", "least", "most")
+    __slots__ = ("by_name", "closed", "fields", "form", "key", "least", "most", "others")
 
     def __init__(
         self,
@@ -114,7 +115,9 @@ class Record:
         form: str = "",
         least: int = 0,
         most: Optional[int] = None,
+        others: Mapping[str, Text] = {},
     ) -> None:
+        self.others = others
         self.fields, self.closed, self.key, self.least, self.most = fields, closed, key, least, most
         self.by_name: Mapping[str, Field] = {field.name: field for field in fields}
         self.form = form or ", ".join([*list(self.by_name)[:4], "..."])

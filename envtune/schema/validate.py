@@ -262,8 +262,10 @@ def _unknown_key(validator: Validator, key: Value, inner: Value, type_: types.Re
     if inner.kind == "null" and inner.text == "":
         message = Message("{key} was parsed as a key; quote the text before it, which contains a comma", key=key.text)
         validator.report(key, message)
+    elif (key.text or "") in type_.others:
+        validator.report(key, type_.others[key.text or ""])
     else:
-        validator.unknown_word(key, type_.key, type_.by_name)
+        validator.unknown_word(key, type_.key, [*type_.by_name, *type_.others])
 
 
 def _missing(field: types.Field) -> Text:

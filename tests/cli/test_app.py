@@ -93,7 +93,7 @@ def test_usage_errors(words: tuple[str, ...], lang: str) -> None:
     done = envtune(*place)
     assert (done.returncode, done.stdout) == (2, "")
     *usage, error = done.stderr.splitlines()
-    assert error.startswith("Error: " if lang == "en" else "错误：") and USAGE[words][lang == "zh"] in error
+    assert error.startswith("envtune: ") and USAGE[words][lang == "zh"] in error
     if usage:  # typer leaves it out where its parser finds the error
         first, second = ("Usage: envtune", "Try '") if lang == "en" else ("用法：envtune", "帮助：'")
         assert usage[0].startswith(first) and usage[1].startswith(second)

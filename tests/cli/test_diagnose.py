@@ -290,7 +290,7 @@ def test_the_page_leads_with_the_proof_and_keeps_its_width(desk: Desk, monkeypat
     text = desk.says(log, "--no-check")
     assert text.startswith(PAGE), text
     labels = [line[2:8].strip() for line in text.splitlines() if re.match(r"  \w", line)]
-    assert labels == ["log", "values", "cause", "code"] and "envtune fix" not in text  # the script has to change
+    assert labels == ["log", "values", "cause", "edit"] and "envtune fix" not in text  # the script has to change
     for columns in (60, 100):
         monkeypatch.setenv("COLUMNS", str(columns))
         for lang in ("en", "zh"):
@@ -306,6 +306,16 @@ def test_whom_to_ask_and_what_to_attach(desk: Desk) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+@pytest.mark.parametrize("text", ["EI0006 Getting socket times out", "RuntimeError: something odd"])
+def test_where_a_recording_was_asked_it_is_what_to_send(desk: Desk, text: str, form: str) -> None:
+    """`envtune snapshot` would record this machine, which has nothing to do with it."""
+    log, recording = desk.log(f"RuntimeError: {text}\n"), desk.recorded(like="npu-910b-8")
+    said = desk.says(log, "--snapshot", recording, "-f", form)
+    assert "envtune snapshot" not in said and Path(recording).name in said.replace("\n", "")
+    assert "envtune snapshot -o" in desk.says(log, "--no-check", "-f", form)
+
+
 def test_colour_only_on_a_terminal_and_never_against_no_color(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     log = desk.log(TWO_DEVICES)
     monkeypatch.setenv("TERM", "xterm")
@@ -342,7 +352,7 @@ def test_nothing_of_a_hostile_log_becomes_markup_or_a_terminal_command(desk: Des
 
 def test_markdown_says_what_the_text_says(desk: Desk) -> None:
     page = desk.says(desk.log(LATE), "--no-check", "-f", "markdown")
-    assert page.startswith("### F09 ") and "train.log:1" in page and "- **cause** " in page and "- **code** " in page
+    assert page.startswith("### F09 ") and "train.log:1" in page and "- **cause** " in page and "- **edit** " in page
     assert "Weak signs only" in page and "- F03 " in page
 
 

@@ -32,6 +32,7 @@ from envtune.resources.environment.render import FORMATS, render
 from envtune.resources.environment.simulate import environment_after, values, with_environment
 from envtune.trust.characters import is_visible
 
+ROOT = Path(__file__).resolve().parents[2]
 OURS = re.compile("ENV0|ENV10|CANN002|CANN005|CANN008|CANN012|NET001|PROC003")
 DATA = {data["id"]: data for data in check_files() if OURS.match(data["id"])}
 CHECKS = {id_: check_from(data) for id_, data in DATA.items()}
@@ -278,7 +279,7 @@ BEFORE = {
 }
 
 
-def cann_scene(before: Mapping[str, str], **files: str) -> Context:
+def cann_scene(before: Mapping[str, str], **files: Any) -> Context:
     folders = {path: {"dir": None} for path in ("/usr/bin", "/bin", "/usr/lib", "/usr/include")}
     environ = {"PATH": "/usr/bin:/bin", "ASCEND_AICPU_PATH": "", **before}
     return example_context({"like": "cann-mid", "environ": environ, "files": {**folders, SCRIPT: SET_ENV, **files}})
@@ -464,3 +465,30 @@ def test_a_profile_has_one_name_and_its_former_one_is_taken_with_a_hint(
 ) -> None:
     assert env_verb.profile_named(name, "en") == "train"
     assert ("renamed to train" in capsys.readouterr().err) == (name == "training")
+
+
+# ---------------------------------------------------------------------- what a snapshot does not hold
+
+UNREAD = {"not recorded": {"size": 900}, "read error": {"size": 900, "error": "EIO"}}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("unread", UNREAD)
+def test_what_an_unread_script_sets_stays_and_is_named(unread: str, form: str) -> None:
+    kept = "/usr/local/Ascend/driver/lib64:/usr/lib"
+    before = {"LD_LIBRARY_PATH": f"{kept}:", "ASCEND_OPP_PATH": "/usr/local/Ascend/old/opp"}
+    context = cann_scene(before, **{SCRIPT: UNREAD[unread]})
+    advice = advise(context, "train", form)
+    found = {setting.name: setting.value for setting in advice.settings}
+    assert None not in [value for name, value in found.items() if name == "LD_LIBRARY_PATH"], "never unset"
+    if form != "bash":  # which has no line for the script: what it would set again stays as it is
+        assert "ASCEND_OPP_PATH" not in found and not any(setting.script for setting in advice.settings)
+    text = render(advice, form, "en")
+    assert SCRIPT in text and "what it sets was not checked" in text
+
+
+@pytest.mark.parametrize("host", ["910b-ubuntu2004-residual", "910a-ubuntu1804-mixed"])
+def test_a_recording_without_the_script_loses_no_search_path(host: str) -> None:
+    text = completed("env", "--snapshot", str(ROOT / "tests" / "contracts" / f"{host}.tar.gz")).stdout
+    assert "unset LD_LIBRARY_PATH" not in text
+    assert text.index("export LD_LIBRARY_PATH=") < text.index(". " + SCRIPT)

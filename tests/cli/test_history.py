@@ -70,6 +70,12 @@ def test_only_what_cannot_be_undone_is_pruned(world: World, words: list[str], st
         assert world.run("undo", kinds["applied"]).exit_code == 0 and world.contents()[0] == "bad"
 
 
+@pytest.mark.parametrize("words", [[], ["--prune"], ["--prune", "--lose-undo"]])
+def test_where_nothing_was_changed_nothing_is_created(world: World, words: list[str]) -> None:
+    assert world.run("history", *words).exit_code == 0
+    assert not world.state.exists()
+
+
 def test_options_of_prune_alone_are_refused(world: World) -> None:
     assert world.run("history", "--keep", "3").exit_code == 2
     assert world.run("history", "--prune", "--older-than", "nan").exit_code == 2

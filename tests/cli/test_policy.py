@@ -334,6 +334,39 @@ def test_check_lists_waivers_that_need_attention(change: dict[str, str], status:
     assert (row["state"] == "expired" or row["used"] is False) == (status == 1)
 
 
+@pytest.mark.parametrize(
+    ("lang", "words"),
+    [
+        ("en", "expired: npu0 on node[10-20], until 2026-12-31, ops: with the vendor; nothing is left that it would"),
+        ("zh", "已过期：npu0（node[10-20]），有效期至 2026-12-31，ops：with the vendor；已没有可豁免的问题"),
+    ],
+)
+def test_an_expired_waiver_that_waives_nothing_is_listed_once(lang: str, words: str, host: str) -> None:
+    Path("p.yaml").write_text(WAIVER.format(expires="2026-12-31").replace("npu[2-6]", "npu0"))
+    Path("p.yaml").chmod(0o644)
+    text = policy("check", "p.yaml", "--snapshot", host, "--lang", lang).stdout
+    assert words.replace(" ", "") in "".join(text.split())
+    assert text.count("CANN007") == 1 and text.startswith("p.yaml: valid" if lang == "en" else "p.yaml：有效")
+
+
+def test_a_missing_file_is_named_as_it_was_given() -> None:
+    done = policy("check", "/nope")
+    assert (done.exit_code, done.stderr) == (2, "envtune: policy check /nope: No such file or directory\n")
+
+
+@pytest.mark.parametrize("page", ["policy.md", "policy.zh.md"])
+def test_the_errors_in_the_documents_are_those_that_are_printed(page: str) -> None:
+    """The page shows them for its own example, with two mistakes."""
+    document = (ROOT / "docs" / page).read_text("utf-8")
+    example = document.partition("```yaml\n")[2].partition("```")[0]
+    lines = document.partition("```text\n")[2].partition("```")[0]
+    wrong = re.sub("    owner: .*\n", "", example.replace("  driver: ", "  drivr: "))
+    Path("policy.yaml").write_text(wrong)
+    Path("policy.yaml").chmod(0o644)
+    done = policy("check", "policy.yaml", "--lang", "zh" if ".zh" in page else "en")
+    assert done.stderr == "".join(f"envtune: {line}\n" for line in lines.splitlines())
+
+
 @pytest.mark.parametrize(("expires", "expired"), [("2027-01-01", False), ("2026-12-31", True)])
 def test_check_and_policy_check_go_by_the_same_day(expires: str, expired: bool, host: str) -> None:
     found = findings(WAIVER.format(expires=expires), "--select", "CANN007", host=host)

@@ -123,6 +123,14 @@ def test_what_cann_needs_is_added_and_named(like: str) -> None:
     assert all(note.zh != note.en for note in notes)
 
 
+def test_a_script_of_cann_that_cannot_be_read_takes_no_variable_away() -> None:
+    script = "/usr/local/Ascend/ascend-toolkit/set_env.sh"
+    shell = {"PATH": "/usr/bin:/bin", "HOME": "/root", "ASCEND_OPP_PATH": "/usr/local/Ascend/old/opp"}
+    scene = example_context({"like": "cann-mid", "environ": shell, "files": {script: {"size": 900, "error": "denied"}}})
+    given, _ = child_environment(scene, "train", ())
+    assert shell.items() <= (given.variables or {}).items()
+
+
 def test_a_rank_keeps_the_master_its_launcher_named() -> None:
     env = {"MASTER_ADDR": "203.0.113.9", "WORLD_SIZE": "8", "COMBINED_ENABLE": "1", "LOCAL_WORLD_SIZE": "8"}
     alone, _ = child_environment(example_context({**NEW, "environ": env}), "train", ())

@@ -205,7 +205,9 @@ def test_the_commands_of_a_change_are_what_it_does() -> None:
     knob = wrote("/sys/devices/system/cpu/cpu0/online", b"1\n")
     run = {"op": "run", "argv": ["ufw", "allow", "from", "10.0.0.2 x"], "check": {"argv": ["true"]}}
     kill = {"op": "signal", "pid": 42, "started": 1, "uid": 0, "grace": 1}
-    told = list(commands(proposal("SYS001", "x", wrote("/etc/x"), wrote("/etc/y", None), knob, run, kill)))
+    told = list(map(str, commands(proposal("SYS001", "x", wrote("/etc/x"), wrote("/etc/y", None), knob, run, kill))))
+    (written, *_) = commands(proposal("SYS001", "x", wrote("/etc/x")))
+    assert written.to("zh") == "写入 /etc/x（4 字节）"
     assert told[:3] == ["write /etc/x (4 B)", "rm /etc/y", "echo 1 > /sys/devices/system/cpu/cpu0/online"]
     assert told[3:] == ["ufw allow from '10.0.0.2 x'", "kill 42"]
 

@@ -60,7 +60,7 @@ def test_a_span_goes_on_while_nothing_changes(tmp_path: Path) -> None:
         rows = store.execute("SELECT first, last, state FROM outcome ORDER BY first").fetchall()
     spans = [(first, last, *schema.STATES[state]) for first, last, state in rows]
     assert spans == [(1, 3, "pass", "medium"), (4, None, "fail", "medium")]
-    changes = reading(path).changes(1)
+    changes = list(reading(path).changes(1))
     assert [(change.run, change.name, change.before, change.after) for change in changes] == [
         (4, "CPU001", "pass", "fail")
     ]
@@ -199,7 +199,7 @@ def answers(path: Path) -> list[object]:
         overview(store, with_matrix=True)._replace(runs={}),
         *(one_host(store, name)._replace(runs={}) for name in ("node1", "node2", "node3")),
         *(sorted(store.outcomes_in(run)) for run in runs),
-        store.changes(1),
+        list(store.changes(1)),
         store.last_changes(),
     ]
 

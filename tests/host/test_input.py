@@ -14,6 +14,7 @@ from envtune.diagnose import diagnose
 from envtune.errors import UsageError
 from envtune.host.input import open_input
 from envtune.host.text_file import read_text_file
+from envtune.messages import Message
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 USER = 12345
@@ -37,7 +38,7 @@ def logs(tmp_path: Path) -> Path:
 
 def test_a_link_among_the_logs_leads_to_nothing_its_user_may_not_read(logs: Path) -> None:
     found = diagnose([str(logs)], check=False)
-    assert found.unreadable == ((f"{logs}/link.log", "Permission denied"),)
+    assert found.unreadable == ((f"{logs}/link.log", Message("Permission denied")),)
     assert found.first_error is not None and found.first_error[1].text == "RuntimeError: the user's own"
 
 

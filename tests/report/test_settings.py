@@ -45,6 +45,7 @@ def test_fix_says_where_the_value_is() -> None:
 def shown(folder: Path, logs: dict[str, str]) -> str:
     for name, text in logs.items():
         (folder / name).write_text(text + "\n")
-    first = diagnose([str(folder)], check=False).diagnoses[0]
+    report = diagnose([str(folder)], check=False)
+    first = report.diagnoses[0]
     assert first.candidate.entry.name == "hccl-buffsize-too-small"
-    return todo(first, "").command
+    return todo(first, report).command

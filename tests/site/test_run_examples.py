@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,13 @@ def outcome_of(tmp_path: Path, text: str = "", faq: str = "", **more: str) -> tu
         file.write_text(content, "utf-8")
     done = run("test-catalog", str(tmp_path / "site"), "--lang", "en")
     return done.exit_code, (done.stdout + done.stderr).replace(f"{tmp_path}/site/", "").splitlines()
+
+
+def test_the_place_can_be_parsed_in_either_language(tmp_path: Path) -> None:
+    """Editors read `file:line:column: `."""
+    assert outcome_of(tmp_path, examples("pass: [{files: {/proc/sys/vm/max_map_count: '1'}}]"))[0] == 1
+    done = run("test-catalog", str(tmp_path / "site"), "--lang", "zh")
+    assert re.search(rf"{re.escape(FILE)}:\d+:\d+: SITE101 pass\[0\]", done.stdout)
 
 
 def examples(*rows: str) -> str:

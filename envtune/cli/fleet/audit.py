@@ -9,7 +9,7 @@ import typer
 
 from envtune.cli import options
 from envtune.cli.fleet import common
-from envtune.messages import N_, Message, Text, clauses, listed
+from envtune.messages import N_, Message, Text, clauses, listed, plural
 
 if TYPE_CHECKING:
     from envtune.cli.policy.loading import Loaded
@@ -192,7 +192,12 @@ def progress_text(progress: Progress) -> Text:
         for verdict, count in progress.collected.most_common()
     ]
     parts: list[Text] = [
-        Message("{done} of {total} hosts", done=sum(progress.collected.values()), total=progress.total)
+        plural(
+            "{done} of {count} host",
+            "{done} of {count} hosts",
+            progress.total,
+            done=sum(progress.collected.values()),
+        )
     ]
     if rows:
         parts.append(listed(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Optional
 
@@ -35,7 +36,7 @@ def command(
     lang: Optional[str] = options.LANG,
     verbose: bool = common.VERBOSE,
 ) -> None:
-    from envtune.report.fleet.data import since_data
+    from envtune.report.fleet.data import since_document
     from envtune.report.fleet.text import change_lines
 
     lang = options.language(lang)
@@ -45,15 +46,19 @@ def command(
     common.require_hosts(opened, only)
     runs = opened.runs()
     first = next((run.id for run in runs.values() if run.started >= since), None)
-    found = [] if first is None else opened.changes(first)
-    changes = [change for change in found if only is None or change.host in set(only)]
+    asked = None if only is None else frozenset(only)
+    found = iter(()) if first is None else opened.changes(first)
+    rest = (change for change in found if asked is None or change.host in asked)
+    changed = next(rest, None)
+    changes = chain([] if changed is None else [changed], rest)
     if format_ == "json":
-        options.print_json(since_data(changes, runs), 1)
+        for part in since_document(changes, runs):
+            options.print_document(part)
     else:
         settings = common.text_settings(common.plain(format_), lang, verbose)
         text = Message("no changes on hosts collected again since then")
-        common.print_lines(change_lines(changes, runs, settings) if changes else settings.lines(text))
-    common.end(1 if changes else 0)
+        common.print_lines(settings.lines(text) if changed is None else change_lines(changes, runs, settings))
+    common.end(0 if changed is None else 1)
 
 
 def _seconds(date: str) -> float:

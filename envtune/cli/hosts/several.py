@@ -44,7 +44,19 @@ def check_several(
     """Check and compare the recorded hosts, and end with the exit status; does nothing where only one is named."""
     paths = named_snapshots(named, further)
     if paths is not None:
-        options.exit_now(_compared(paths, question, answer))
+        options.exit_now(_compared(_once(paths, answer.lang), question, answer))
+
+
+def _once(paths: Sequence[Path], lang: str) -> Sequence[Path]:
+    """Return the paths with each recorded host once, and say which was named again."""
+    distinct: dict[Path, Path] = {}
+    for path in paths:
+        place = path.resolve()
+        if place in distinct:
+            text = Message("{path}: this recorded host is named more than once; it is counted once", path=str(path))
+            options.print_error(text, lang)
+        distinct.setdefault(place, path)
+    return list(distinct.values())
 
 
 def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[Path]]) -> Optional[list[Path]]:
@@ -66,7 +78,7 @@ def named_snapshots(named: Optional[Sequence[Path]], further: Optional[Sequence[
     if len(paths) == 1 and inside[0] is None:
         return None
     found = [one for path, within in zip(paths, inside) for one in within or (path,)]
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _compared(paths: Sequence[Path], question: Question, answer: Answer) -> int:

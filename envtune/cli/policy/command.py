@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Joined, Message, Text, clauses, listed, plural
+from envtune.messages import N_, Message, Text, clauses, listed, plural
 
 if TYPE_CHECKING:
     from envtune.cli.policy.loading import Loaded
@@ -66,7 +66,7 @@ def command(
     from envtune.cli.policy.loading import load_with_policy
     from envtune.errors import UsageError
 
-    loaded = load_with_policy(catalog, lang, file, profile)
+    loaded = load_with_policy(catalog, lang, file, profile, named_by="policy check")
     if loaded.policy is None:
         raise UsageError(Message("no policy found; create one with envtune policy init, or specify the file"))
     reviewed, day = _reviewed(loaded, snapshot, within)
@@ -170,13 +170,15 @@ def _print(loaded: Loaded, reviewed: Sequence[ReviewedWaiver], day: Text, lang: 
     state: Text = Message("valid")
     if attention:
         state = plural("valid; 1 waiver needs attention", "valid; {count} waivers need attention", attention)
-    typer.echo(printable(Joined((loaded.shown["file"], state), ": ").to(lang)))
+    typer.echo(printable(Message("{label}: {text}", label=loaded.shown["file"], text=state).to(lang)))
     counts = clauses([_counts(loaded), *([day] if reviewed else [])])
     for line in indent(counts.to(lang), options.terminal_width(), "  ", "  "):
         typer.echo(line)
     for row in reviewed:
-        for label, hint in _remarks(row):
-            first = f"  {row.waiver.check:8} {label.to(lang)}: "
+        remark = _remark(row)
+        if remark is not None:
+            label, hint = remark
+            first = f"  {row.waiver.check:8} " + Message("{label}: {text}", label=label, text="").to(lang)
             words = printable(clauses((_waiver_text(row.waiver), hint)).to(lang))
             for line in indent(words, options.terminal_width(), first, " " * min(display_width(first), 30)):
                 typer.echo(line)
@@ -198,16 +200,19 @@ def _counts(loaded: Loaded) -> Text:
     return listed(parts)
 
 
-def _remarks(row: ReviewedWaiver) -> Iterator[tuple[Text, Text]]:
-    """Yield what is to be said of a waiver, and what to do."""
+def _remark(row: ReviewedWaiver) -> Optional[tuple[Text, Text]]:
+    """Return what is to be said of a waiver, and what to do; None where nothing is."""
     from envtune.policy.review import EXPIRED, SOON
 
-    if row.state == EXPIRED:
-        yield Message("expired"), Message("fix the finding and remove the entry, or agree on a new date")
+    if row.state == EXPIRED and row.used is False:
+        return Message("expired"), Message("nothing is left that it would waive: remove the entry")
+    elif row.state == EXPIRED:
+        return Message("expired"), Message("fix the finding and remove the entry, or agree on a new date")
+    elif row.used is False:
+        return Message("not used"), Message("it waives no finding: remove the entry")
     elif row.state == SOON:
-        yield Message("expires soon"), Message("fix the finding, or agree on a new date")
-    if row.used is False:
-        yield Message("not used"), Message("it waives no finding: remove the entry")
+        return Message("expires soon"), Message("fix the finding, or agree on a new date")
+    return None
 
 
 def _waiver_text(waiver: Waiver) -> Text:

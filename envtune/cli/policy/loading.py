@@ -87,13 +87,19 @@ class Loaded(NamedTuple):
 
 
 def load_with_policy(
-    directories: Optional[Sequence[Path]], lang: str, policy: Optional[str] = None, profile: Optional[str] = None
+    directories: Optional[Sequence[Path]],
+    lang: str,
+    policy: Optional[str] = None,
+    profile: Optional[str] = None,
+    named_by: str = OPTION,
 ) -> Loaded:
     """Return the catalogue under the policy that is in use; `policy` and `profile` are what the command line names.
 
+    `named_by`: what `policy` is the value of.
+
     Raises PolicyError for a policy that is wrong or that root must not trust, UsageError for one that is not there.
     """
-    catalogue, place = options.load_catalogue(directories, lang), find_policy(policy, os.environ)
+    catalogue, place = options.load_catalogue(directories, lang), find_policy(policy, os.environ, named_by)
     if place is None:
         if profile is not None:
             from envtune.errors import UsageError

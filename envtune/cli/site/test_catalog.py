@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional
 import typer
 
 from envtune.cli import options
-from envtune.messages import N_, Message, Text, listed, plural
+from envtune.messages import N_, Joined, Message, Text, listed, plural
 
 if TYPE_CHECKING:
     from envtune.site.examples import Tested
@@ -44,7 +44,8 @@ def command(
         options.print_json(_data(tested, lang), 1)
     else:
         for problem in (*tested.problems, *tested.notes):
-            typer.echo(shown(Message("{where}: {reason}", where=problem.place, reason=problem.text), lang))
+            # `file:line:column: ` in either language: editors read it
+            typer.echo(shown(Joined((problem.place, problem.text), ": "), lang))
         typer.echo(shown(_summary(tested), lang))
     raise typer.Exit(_status(tested))
 

@@ -13,9 +13,12 @@ from envtune.diagnose.logs.files import BIG, LogFile
 from envtune.diagnose.logs.lines import without_noise
 from envtune.diagnose.logs.packed import BLOCK, DamagedError, is_packed, unpacked
 from envtune.host.input import open_input
+from envtune.messages import Message
 
 PIECE = 1 << 12  # bytes read for the rest of a line
-SAMPLE = 1024  # bytes by which UTF-16 is recognised
+SAMPLE = 1024  # bytes by which UTF-16, and what is no text, is recognised
+MOST_CONTROLS = 0.05  # of the bytes of a text
+_CONTROLS = bytes({*range(1, 32), 127} - set(b"\a\b\t\n\v\f\r\x1b"))
 LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines
 
 
@@ -39,6 +42,8 @@ def blocks(file: LogFile) -> Iterator[Block]:
     else:
         with open_input(file.path) as raw:
             if isinstance(raw, io.FileIO) and _is_plain(raw):
+                _require_text(raw.read(SAMPLE))
+                raw.seek(0)
                 yield from _lines_of_plain(raw)
             else:
                 yield from _clean(raw)
@@ -117,6 +122,7 @@ def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
     encoding = _utf16(first)
     if encoding is None:
+        _require_text(first)
         yield first
         yield from chunks
         return
@@ -124,6 +130,18 @@ def _decoded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield decoder.decode(first).encode("utf-8", "replace")
     for chunk in chunks:
         yield decoder.decode(chunk).encode("utf-8", "replace")
+
+
+def _require_text(head: bytes) -> None:
+    """Raise DamagedError where a file begins like no text.
+
+    In executables, pictures and models every tenth byte, or more, is a control character that no terminal gets. Zeros
+    are holes of a log that was emptied while a job wrote.
+    """
+    sample = head[:SAMPLE].replace(b"\0", b"")
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if controls > MOST_CONTROLS * len(sample):
+        raise DamagedError(Message("not a text file"))
 
 
 def _utf16(head: bytes) -> Optional[str]:

@@ -19,7 +19,7 @@ from typing import Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence
 from envtune.diagnose.logs.blocks import blocks
 from envtune.diagnose.logs.files import LogFile, is_log_name, log_file, run_time
 from envtune.diagnose.logs.lines import NO_YEAR, in_year, time_of, year_of
-from envtune.errors import UsageError
+from envtune.errors import UsageError, system_error_text
 from envtune.messages import Joined, Literal, Message, Text, listed, plural
 
 MAX_FILES, MAX_BYTES = 256, 1 << 30  # of the newest run
@@ -73,7 +73,7 @@ class Looked(NamedTuple):
     files: int = 0
     older: int = 0
     foreign: int = 0
-    reason: str = ""  # why it could not be read
+    reason: Optional[Text] = None  # why it could not be read
 
     @property
     def empty(self) -> bool:
@@ -84,8 +84,8 @@ class Looked(NamedTuple):
     def text(self) -> Text:
         """What is reported about it."""
         parts: list[Text] = []
-        if self.reason:
-            parts.append(Literal(self.reason))
+        if self.reason is not None:
+            parts.append(self.reason)
         elif self.files or not (self.older or self.foreign):
             parts.append(plural("{count} file", "{count} files", self.files) if self.files else Message("no log"))
         if self.older:
@@ -156,7 +156,7 @@ def _look(folder: str, place: Place) -> tuple[Looked, list[LogFile]]:
         status = os.stat(folder)
     except OSError as error:
         missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-        return looked._replace(reason="" if missing else error.strerror or str(error)), []
+        return looked._replace(reason=None if missing else system_error_text(error)), []
     files, foreign = [], 0
     if stat.S_ISDIR(status.st_mode):
         for path, found in _in_names(folder, place.names) if place.names else _in_tree(folder):
@@ -234,13 +234,13 @@ def _kernel_logs(run: Sequence[LogFile]) -> Iterator[tuple[Optional[LogFile], Lo
         try:
             size = os.stat(path).st_size
             if size > MAX_KERNEL_LOG:
-                yield None, looked._replace(reason=f"> {MAX_KERNEL_LOG >> 20} MiB")
+                yield None, looked._replace(reason=Literal(f"> {MAX_KERNEL_LOG >> 20} MiB"))
                 continue
             file = log_file(path, "")
             content = b"".join(_kernel_lines(block.text, since, until) for block in blocks(file))
         except OSError as error:
             if not isinstance(error, FileNotFoundError):
-                yield None, looked._replace(reason=error.strerror or str(error))
+                yield None, looked._replace(reason=system_error_text(error))
             continue
         if content.strip():
             yield replace(file, content=content), looked._replace(files=1)

@@ -6,14 +6,17 @@ import io
 import zlib
 from typing import Any, BinaryIO, Callable, Iterator, NamedTuple, Optional, Protocol
 
-BLOCK = 1 << 17  # bytes read, and unpacked, at once: what fits in the CPU cache is searched faster
-UNPACKED, RATIO = 1 << 30, 100  # bytes a packed file may expand to, in total and per packed byte
-_GZIP_WINDOW = 31  # zlib: a gzip header and its checksum
+from envtune.errors import InputError
+from envtune.messages import Message
+
+BLOCK = 1 << 17  # bytes read, and unpacked, at once: what fits in a processor's cache is looked through faster
+UNPACKED, RATIO = 1 << 30, 100  # a packed file may give so many bytes, and so many for each of its own
+_GZIP_WINDOW = 31  # zlib: a gzip head and its check sum
 _XZ_MEMORY = 96 << 20  # bytes; `xz -9` needs 65 MiB to unpack
 
 
-class DamagedError(OSError):
-    """The input is truncated or damaged; what comes before was yielded."""
+class DamagedError(InputError):
+    """The input ends or breaks in the middle; what comes before was yielded."""
 
 
 class _Member(Protocol):
@@ -142,7 +145,13 @@ class _Packed:
         """Return what was unpacked; raises DamagedError if it is too much for what was read."""
         self._room -= len(unpacked)
         if self._room < 0:
-            raise DamagedError(f"the {self._name} file unpacks to more than {RATIO} times its size, read up to there")
+            raise DamagedError(
+                Message(
+                    "the {kind} file unpacks to more than {ratio} times its size; read up to there",
+                    kind=self._name,
+                    ratio=RATIO,
+                )
+            )
         return unpacked
 
 
@@ -159,9 +168,15 @@ def unpacked(raw: BinaryIO | io.RawIOBase) -> Iterator[bytes]:
             yield chunk
             chunk = raw.read(BLOCK) or b""
     elif kind.member is None:
-        raise DamagedError(f"compressed with {kind.name}, which is not read here: unpack it first")
+        raise DamagedError(
+            Message("compressed with {kind}, which envtune does not read: unpack it first", kind=kind.name)
+        )
     else:
         yield from _members(_Packed(raw, kind.name, len(chunk)), kind.name, kind.member, chunk)
+
+
+def _damaged(name: str, error: Exception) -> DamagedError:
+    return DamagedError(Message("damaged {kind} file, read up to there ({error})", kind=name, error=str(error)))
 
 
 def _members(packed: _Packed, name: str, begin: Callable[[], _Member], chunk: bytes) -> Iterator[bytes]:
@@ -172,11 +187,11 @@ def _members(packed: _Packed, name: str, begin: Callable[[], _Member], chunk: by
                 text = member.decompress(chunk, BLOCK)
             except _BrokenError as error:
                 yield packed.allowed(error.args[0])
-                raise DamagedError(f"damaged {name}, read up to there ({error.args[1]})") from None
+                raise _damaged(name, error.args[1]) from None
             except (OSError, ValueError) as error:
-                raise DamagedError(f"damaged {name}, read up to there ({error})") from None
+                raise _damaged(name, error) from None
             yield packed.allowed(text)
             chunk = packed.read() if member.needs_input and not member.eof else b""
             if not chunk and member.needs_input and not member.eof:
-                raise DamagedError(f"the {name} file is cut short, read up to there")
+                raise DamagedError(Message("the {kind} file is cut short; read up to there", kind=name))
         chunk = member.unused_data.lstrip(b"\0") or packed.read().lstrip(b"\0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence
 
-from envtune.messages import Message, Text, listed
+from envtune.messages import Message, Text, listed, plural
 from envtune.records import NamedTuple
 
 PERCENT = (1, 10, 25)  # of all hosts, in the stages after the canaries
@@ -74,7 +74,12 @@ def why_stop(stage: Stage, outcomes: Mapping[str, HostOutcome]) -> Optional[Text
     if fresh:
         hosts = [host for host, outcome in outcomes.items() if outcome.newly_failing]
         checks = listed(sorted(fresh))
-        return Message("checks fail that passed before: {checks} ({count} hosts)", checks=checks, count=len(hosts))
+        return plural(
+            "checks fail that passed before: {checks} ({count} host)",
+            "checks fail that passed before: {checks} ({count} hosts)",
+            len(hosts),
+            checks=checks,
+        )
     failed = [host for host in stage.hosts if outcomes[host].failed]
     if failed and stage.canary:
         return Message("the first host of a group failed: {hosts}", hosts=listed(failed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from heapq import merge
 from operator import itemgetter
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
@@ -205,8 +206,8 @@ class Store:
             states = bytes.fromhex(found)  # two digits each: there are more than a million, and this is fastest
             yield host, checks[numbers], states.translate(table).decode("ascii")
 
-    def changes(self, first_run: int, host: Optional[int] = None) -> list[Change]:
-        """Return the changes in this run or later on hosts that had been collected before, the latest first.
+    def changes(self, first_run: int, host: Optional[int] = None) -> Iterator[Change]:
+        """Yield what began in this run or later about hosts that had been collected before, the latest first.
 
         `host` restricts the result to one.
         """
@@ -224,7 +225,7 @@ class Store:
             " WHERE s.first = h.seen AND h.attempt = h.seen AND h.before IS NOT NULL"
             " AND s.first >= (SELECT min(seen) FROM host WHERE attempt = seen)"  # most spans need no lookup of the host
         )
-        return self._changes(sql, (), self.texts().__getitem__)
+        return list(self._changes(sql, (), self.texts().__getitem__))
 
     def _changes(
         self,
@@ -232,16 +233,13 @@ class Store:
         values: Sequence[int],
         text: Callable[[int], Optional[Both]],
         is_change: Optional[Callable[[Sequence[Any]], bool]] = None,
-    ) -> list[Change]:
-        """Return the changes that began these spans: `s`, of a host `h`."""
+    ) -> Iterator[Change]:
+        """Yield the changes with which these spans began: `s`, of a host `h`. There may be a million."""
         names = self._names()
         hosts = dict(self._store.execute("SELECT id, name FROM host"))
         outcomes: dict[Optional[int], Optional[str]] = {None: None, **{state: row[0] for state, row in STATES.items()}}
-        found: list[Change] = []
-        for kind, table, column, meaning in (
-            ("check", "outcome", "state", outcomes.__getitem__),
-            ("fact", "fact", "value", lambda number: None if number is None else (text(number) or ("",))[0]),
-        ):
+
+        def of_table(kind: str, table: str, column: str, meaning: Callable[[Any], Optional[str]]) -> Iterator[Change]:
             before = (
                 f"(SELECT e.{column} FROM {table} e WHERE e.host = s.host AND e.name = s.name AND e.first < s.first"
                 " ORDER BY e.first DESC LIMIT 1)"
@@ -250,11 +248,14 @@ class Store:
                 f"SELECT s.first, s.host, s.name, {before}, s.{column} FROM {spans.format(table=table)}"
                 " ORDER BY s.first DESC, (SELECT name FROM name WHERE id = s.name), h.name"
             )
-            found += [
-                Change(run, hosts[host], kind, names[name], meaning(old), meaning(new))
-                for run, host, name, old, new in filter(is_change, self._store.execute(sql, values))
-            ]
-        return sorted(found, key=itemgetter(0), reverse=True)  # stable within one run
+            for run, host, name, old, new in filter(is_change, self._store.execute(sql, values)):
+                yield Change(run, hosts[host], kind, names[name], meaning(old), meaning(new))
+
+        def text_of(number: Optional[int]) -> Optional[str]:
+            return None if number is None else (text(number) or ("",))[0]
+
+        checks = of_table("check", "outcome", "state", outcomes.__getitem__)
+        return merge(checks, of_table("fact", "fact", "value", text_of), key=itemgetter(0), reverse=True)
 
     def outcomes_in(self, run: int) -> Iterator[tuple[str, str, str]]:
         """Yield (host, check, outcome) of a run; nothing about hosts that were not collected in it."""

@@ -36,8 +36,8 @@ class _Renderer:
     def lines(self) -> Iterator[str]:
         """Yield every line."""
         found = self.found
-        yield f"{self.marks[0]} {self.paint(printable(found.left.label), 'bold')}  {_place(found.left)}"
-        yield f"{self.marks[1]} {self.paint(printable(found.right.label), 'bold')}  {_place(found.right)}"
+        for mark, host in zip(self.marks, (found.left, found.right)):
+            yield f"{mark} {self.paint(printable(host.label), 'bold')}{_place(host)}"
         yield from self._facts()
         yield from self._checks()
         yield from self._unknown()
@@ -167,7 +167,8 @@ def _is_on_one(pair: FactPair) -> bool:
 
 
 def _place(host: HostReport) -> str:
-    return printable(host.source)
+    """Return where the host was read from, unless its label ends with that."""
+    return "" if host.label.endswith(f"({host.source})") else f"  {printable(host.source)}"
 
 
 def _unknown_text(reason: Text) -> Text:

@@ -43,6 +43,7 @@ MAX_NAMES = 8  # of what is unknown, without --verbose
 HOST_COLUMNS = 24  # of folded names beside what is said about them; longer ones get a line of their own
 NARROW_COLUMNS = 14  # the same on less than 80 columns
 MIN_TITLE = 24  # columns in which a title begins to say something
+_WORST = Message("worst problem")  # no message in an f-string: what collects messages does not see it
 _GAP = "  "  # between the columns of the table
 _COLUMNS: Mapping[Severity, Text] = {
     Severity.CRITICAL: in_context("column", "crit"),
@@ -132,7 +133,7 @@ class _Renderer:
         heads = [_right(self._to(_COLUMNS[severity]), width) for severity, width in widths.items()]
         head = _GAP.join([" " * columns[0], " " * columns[1], *heads])
         left = self.width - display_width(head) - len(_GAP)
-        said = f"{head}{_GAP}{self._to(Message('worst problem'))}"
+        said = f"{head}{_GAP}{self._to(_WORST)}"
         yield self.paint(said if display_width(said) <= self.width else head, "dim")
         for name, line in rows:
             if len(name) > columns[0]:

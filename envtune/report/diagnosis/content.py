@@ -25,11 +25,7 @@ MAX_CODES = 8  # error codes that are shown
 MAX_MENTIONS = 8  # mentions that are shown
 MAX_FINDINGS = 6  # findings of one diagnosis that are shown one by one
 
-ATTACH = Message(
-    "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) "
-    "and the file written by this command:"
-)
-SNAPSHOT = "envtune snapshot -o host.tar.gz"
+_SNAPSHOT = "envtune snapshot -o host.tar.gz"
 HEADINGS: Mapping[str, Text] = {
     "log": Message("log"),
     "says": Message("values"),
@@ -70,7 +66,27 @@ ALL_WAITED = Message(
 )
 NO_ERROR_LINE = Message("No line looks like an error, either.")
 FIRST_ERROR = Message("The first line that looks like an error")
-SEND = Message("To get help, send the complete log and the file that this command writes:")
+
+
+def to_send(report: DiagnosisReport) -> tuple[Text, str]:
+    """Return what to send to get help, and the command that writes it; none where the host has been recorded."""
+    if report.recording:
+        return Message("To get help, send the complete log and {file}.", file=printable(report.recording)), ""
+    return Message("To get help, send the complete log and the file that this command writes:"), _SNAPSHOT
+
+
+def _to_attach(report: DiagnosisReport) -> tuple[Text, str]:
+    if report.recording:
+        text = Message(
+            "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) and {file}.",
+            file=printable(report.recording),
+        )
+        return text, ""
+    text = Message(
+        "Attach the complete logs of all ranks, the plog of that run ($HOME/ascend/log) "
+        "and the file written by this command:"
+    )
+    return text, _SNAPSHOT
 
 
 def next_step(report: DiagnosisReport) -> tuple[Text, str]:
@@ -99,8 +115,16 @@ def nothing_known(report: DiagnosisReport) -> Text:
     if not report.size:
         return Message("Nothing to read in {names}: it is empty.", names=names)
     lines = plural("{count:,} line", "{count:,} lines", report.lines)
-    size = lines if report.lines else Literal(f"{report.size / 1e6:,.0f} MB")
+    size = lines if report.lines else Literal(_size(report.size))
     return Message("No known error in {names} ({size}).", names=names, size=size)
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in the unit in which it has one to three digits before the point."""
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{value:.0f} {units[0]}" if units[0] == "B" or value >= 9.95 else f"{value:.1f} {units[0]}"
 
 
 def codes(report: DiagnosisReport) -> tuple[FoundCode, ...]:
@@ -113,7 +137,7 @@ def codes(report: DiagnosisReport) -> tuple[FoundCode, ...]:
 def code_line(found: FoundCode) -> Text:
     """Return a code, what it means, the entry that says more, and where it first stands."""
     code, first = found.code, found.hits[0]
-    more = f" ({code.faq})" if code.faq else ""
+    more = Message(" ({id})", id=code.faq) if code.faq else ""
     place = file_line(first.file.path, first.line.number)
     return Joined([code.code, "  ", code.meaning, more, "  [", place, "]"], "")
 
@@ -375,7 +399,7 @@ class Todo(NamedTuple):
 
 _LABELS: Mapping[str, Text] = {
     "host": in_context("diagnosis", "fix"),
-    "code": Message("code"),
+    "code": in_context("diagnosis", "edit"),
     "escalate": Message("help"),
     "ignore": in_context("diagnosis", "fix"),
     "look": in_context("text", "look"),
@@ -388,15 +412,16 @@ _SHOW_HERE = Message("Shows the fix; --apply applies it, envtune undo undoes it:
 _SHOW_THERE = Message("On the host where it failed, this shows the fix; --apply applies it, envtune undo undoes it:")
 
 
-def todo(diagnosis: Diagnosis, target: str) -> Todo:
-    """Return what to do. `target` are the options that name the job, as they were given."""
+def todo(diagnosis: Diagnosis, report: DiagnosisReport) -> Todo:
+    """Return what to do about one of the diagnoses of a report."""
     entry = diagnosis.candidate.entry
     remedy = fill(entry.remedy, diagnosis.candidate.groups)
     if diagnosis.history == "fixed" and diagnosis.past_fix is not None:
         explanation = Message("Nothing left to do here. To undo the fix:")
         return Todo(_LABELS["host"], remedy, f"envtune undo {diagnosis.past_fix.run}", explanation)
     if entry.side == "escalate":
-        return Todo(_LABELS["escalate"], remedy, SNAPSHOT, ATTACH)
+        attach, snapshot = _to_attach(report)
+        return Todo(_LABELS["escalate"], remedy, snapshot, attach)
     if entry.run and diagnosis.verdict != RULED_OUT:
         label = _LABELS["look" if entry.side == "host" else entry.side]
         return Todo(label, remedy, f"{entry.run} CMD", _RUN_ONCE)
@@ -404,7 +429,7 @@ def todo(diagnosis: Diagnosis, target: str) -> Todo:
     if setting:
         return Todo(_LABELS[entry.side], remedy, setting, _EXPORT)
     if entry.side == "host" and entry.checks and diagnosis.verdict != RULED_OUT and diagnosis.fixable is not False:
-        command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, target) if word))
+        command = checked(" ".join(word for word in ("envtune fix --faq", entry.id, report.target) if word))
         if isinstance(command, Text):
             return Todo(_LABELS["host"], remedy, "", command)
         here_too = diagnosis.verdict in (PROVED, LIKELY)

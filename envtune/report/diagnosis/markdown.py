@@ -14,8 +14,6 @@ from envtune.report.diagnosis.content import (
     FIRST_ERROR,
     HEADINGS,
     LOW_CONFIDENCE,
-    SEND,
-    SNAPSHOT,
     UNDECIDED_ORDER,
     code_line,
     codes,
@@ -31,6 +29,7 @@ from envtune.report.diagnosis.content import (
     split_consequences,
     statements,
     states,
+    to_send,
     todo,
     where,
     who_waited,
@@ -59,7 +58,7 @@ class _Renderer:
 
     def report(self, report: DiagnosisReport) -> Iterator[str]:
         if report.diagnoses:
-            yield from self._diagnosis(report.diagnoses[0], report.target)
+            yield from self._diagnosis(report.diagnoses[0], report)
             yield from self._job(report)
         else:
             yield from self._nothing(report)
@@ -76,7 +75,7 @@ class _Renderer:
         yield from self._mentions(report)
         yield f"<sub>envtune {__version__} diagnose</sub>"
 
-    def _diagnosis(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
+    def _diagnosis(self, diagnosis: Diagnosis, report: DiagnosisReport) -> Iterator[str]:
         candidate = diagnosis.candidate
         entry, shown, place = candidate.entry, proof(candidate), where(candidate)
         yield from (f"### {entry.id} {self._prose(entry.title)}", "")
@@ -88,13 +87,13 @@ class _Renderer:
         yield from self._item(HEADINGS["says"], listed(values).to(self.lang))
         yield from self._item(HEADINGS["cause"], self._prose(fill(entry.cause, candidate.groups)))
         yield from self._host(diagnosis)
-        remedy = todo(diagnosis, target)
+        remedy = todo(diagnosis, report)
         if diagnosis.history != "fixed":
             yield from self._item(remedy.label, self._prose(remedy.text))
         if remedy.command or remedy.explanation is not None:
             explanation = "" if remedy.explanation is None else self._prose(remedy.explanation)
             label = remedy.label if diagnosis.history == "fixed" else None
-            yield from self._item(label, f"{explanation} {code(remedy.command)}".rstrip())
+            yield from self._item(label, f"{explanation} {code(remedy.command) if remedy.command else ''}".rstrip())
         yield ""
 
     def _host(self, diagnosis: Diagnosis) -> Iterator[str]:
@@ -114,7 +113,8 @@ class _Renderer:
         place = code(file_line(file.path, line.number).to(self.lang))
         yield from (labelled(Literal(self._prose(FIRST_ERROR)), Literal(place)).to(self.lang), "")
         yield from fenced([*report.before, line.text[:MAX_LINE], *report.after])
-        yield from (f"{self._prose(SEND)} {code(SNAPSHOT)}", "")
+        text, command = to_send(report)
+        yield from (f"{self._prose(text)} {code(command) if command else ''}".rstrip(), "")
 
     def _job(self, report: DiagnosisReport) -> Iterator[str]:
         for heading, lines in about(report.job):

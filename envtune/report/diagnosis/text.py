@@ -13,8 +13,6 @@ from envtune.report.diagnosis.content import (
     HEADINGS,
     LOW_CONFIDENCE,
     NO_ERROR_LINE,
-    SEND,
-    SNAPSHOT,
     UNDECIDED_ORDER,
     code_line,
     codes,
@@ -31,6 +29,7 @@ from envtune.report.diagnosis.content import (
     split_consequences,
     statements,
     states,
+    to_send,
     todo,
     where,
     who_waited,
@@ -63,7 +62,7 @@ class _Renderer:
     def report(self, report: DiagnosisReport) -> Iterator[str]:
         if report.diagnoses:
             all_waited = report.job.root is None and not report.job.candidates
-            yield from self._diagnosis(report.diagnoses[0], report.target, all_waited)
+            yield from self._diagnosis(report.diagnoses[0], report, all_waited)
             yield from self._job(report)
         else:
             yield from self._nothing(report)
@@ -82,7 +81,7 @@ class _Renderer:
 
     # ---------------------------------------------------------------- the most likely one
 
-    def _diagnosis(self, diagnosis: Diagnosis, target: str, all_waited: bool) -> Iterator[str]:
+    def _diagnosis(self, diagnosis: Diagnosis, report: DiagnosisReport, all_waited: bool) -> Iterator[str]:
         candidate = diagnosis.candidate
         entry = candidate.entry
         yield from (self.paint(line, "bold") for line in self._paragraph(entry.title, f"{entry.id}  ", "     "))
@@ -97,7 +96,7 @@ class _Renderer:
         yield from self._field(HEADINGS["says"], clauses(values))
         yield from self._field(HEADINGS["cause"], fill(entry.cause, candidate.groups))
         yield from self._host(diagnosis)
-        yield from self._todo(diagnosis, target)
+        yield from self._todo(diagnosis, report)
         yield ""
 
     def _proof(self, diagnosis: Diagnosis) -> Iterator[str]:
@@ -125,8 +124,8 @@ class _Renderer:
             for statement in statements(diagnosis):
                 yield from self._paragraph(statement, " " * _INDENT + "- ", " " * _INDENT + "  ")
 
-    def _todo(self, diagnosis: Diagnosis, target: str) -> Iterator[str]:
-        remedy = todo(diagnosis, target)
+    def _todo(self, diagnosis: Diagnosis, report: DiagnosisReport) -> Iterator[str]:
+        remedy = todo(diagnosis, report)
         if diagnosis.history != "fixed":
             yield from self._field(remedy.label, remedy.text)
         yield from self._field(remedy.label if diagnosis.history == "fixed" else None, remedy.explanation)
@@ -150,8 +149,10 @@ class _Renderer:
         yield from self._quoted(report.before, printable(line.text[:MAX_LINE]), report.after)
         yield from self._next(report)
         yield ""
-        yield from self._paragraph(SEND)
-        yield "  " + self.paint(f"$ {SNAPSHOT}", "cyan")
+        text, command = to_send(report)
+        yield from self._paragraph(text)
+        if command:
+            yield "  " + self.paint(f"$ {command}", "cyan")
         yield ""
 
     def _next(self, report: DiagnosisReport) -> Iterator[str]:

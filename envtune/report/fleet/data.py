@@ -6,7 +6,8 @@ import csv
 import io
 import time
 from functools import lru_cache
-from typing import Any, Iterable, Mapping, Optional, Sequence
+from itertools import islice
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.compare.comparison import Group
 from envtune.compare.folding import fold
@@ -19,6 +20,7 @@ from envtune.version import __version__
 
 SCHEMA = "envtune.fleet/1"
 COLUMNS = ("host", "collection", "verdict", "collected", "kind", "name", "severity", "outcome", "found")
+AT_ONCE = 2000  # changes that are turned into text
 _END_OF_ROW = "\r\n"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -33,9 +35,17 @@ def drift_data(groups: Iterable[Group], lang: str) -> dict[str, Any]:
     return {**head("drift"), "groups": [group_data(group, lang) for group in groups]}
 
 
-def since_data(changes: Iterable[Change], runs: Mapping[int, Run]) -> dict[str, Any]:
-    """Return what changed since a date as JSON data."""
-    return {**head("since"), "changes": [change_data(change, runs) for change in changes]}
+def since_document(changes: Iterable[Change], runs: Mapping[int, Run]) -> Iterator[str]:
+    """Yield the parts of the JSON document on what changed since a date: hundreds of thousands of changes, at most."""
+    from envtune.trust.characters import json_text
+
+    empty = json_text({**head("since"), "changes": []}, 1)
+    start, before, after = empty[: -len("]\n}")] + "\n", '{\n "changes": [\n', "\n ]\n}"
+    rest, separator, end = iter(changes), start, empty
+    while some := [change_data(change, runs) for change in islice(rest, AT_ONCE)]:
+        yield separator + json_text({"changes": some}, 1)[len(before) : -len(after)]
+        separator, end = ",\n", after
+    yield end + "\n"
 
 
 def overview_data(found: Overview, entries: Entries, lang: str) -> dict[str, Any]:

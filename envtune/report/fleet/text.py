@@ -267,7 +267,7 @@ def _change_section(found: Overview, settings: Settings) -> Iterator[str]:
     yield from change_lines(found.changes, {}, settings)
 
 
-def change_lines(changes: Sequence[Change], runs: Mapping[int, Run], settings: Settings) -> Iterator[str]:
+def change_lines(changes: Iterable[Change], runs: Mapping[int, Run], settings: Settings) -> Iterator[str]:
     """Yield what changed, hosts with the same change together; `runs` adds when."""
     by_run: dict[int, list[Change]] = {}
     for change in changes:

@@ -11,8 +11,6 @@ from envtune.report.diagnosis.content import (
     FIRST_ERROR,
     HEADINGS,
     LOW_CONFIDENCE,
-    SEND,
-    SNAPSHOT,
     UNDECIDED_ORDER,
     code_line,
     codes,
@@ -28,6 +26,7 @@ from envtune.report.diagnosis.content import (
     split_consequences,
     statements,
     states,
+    to_send,
     todo,
     where,
     who_waited,
@@ -102,7 +101,8 @@ class _Builder:
         if first is None:
             headline, remarks = self._to(nothing_known(report)), order
             excerpt = self._first_error()
-            items = [Item(self._to(SEND), "", (), SNAPSHOT)] if excerpt is not None else []
+            text, command = to_send(report)
+            items = [Item(self._to(text), "", (), command)] if excerpt is not None else []
         else:
             entry = first.candidate.entry
             headline = f"{entry.id} {self._to(entry.title)}"
@@ -136,7 +136,7 @@ class _Builder:
         elif says_something(diagnosis):
             lines = self._texts(*statements(diagnosis))
             yield Item(self._to(HEADINGS["here"]), self._to(here(diagnosis)), lines)
-        remedy = todo(diagnosis, self.report.target)
+        remedy = todo(diagnosis, self.report)
         explanation = self._texts(remedy.explanation)
         text = "" if diagnosis.history == "fixed" else self._to(remedy.text)
         yield Item(self._to(remedy.label), text, explanation, printable(remedy.command))

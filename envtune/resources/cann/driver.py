@@ -166,7 +166,7 @@ def _package_fact(context: Context, kind: str) -> Fact:
             reason = Message("{path} is not mounted into this container: check on the host", path=error.path)
             return Fact(kind, None, error.path, reason)
         reason = Message(
-            "no version file; {trace} exists, so a driver is expected ({path}; mount it into a container)",
+            "no version file; {trace} exists, so a driver is expected; mount {path} into a container",
             path=error.path,
             trace=trace,
         )

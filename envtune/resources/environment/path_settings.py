@@ -11,7 +11,7 @@ from typing import Callable, Iterable, Iterator, Optional, Sequence
 
 from envtune.collector.sources.cann import INSTALL_VARIABLES, SEARCH_VARIABLES
 from envtune.context import Context
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined
+from envtune.errors import HostError, NotApplicable, Undetermined
 from envtune.host import Host, exists, is_dir
 from envtune.messages import Message, Text, clauses, listed
 from envtune.model import Reading
@@ -26,7 +26,14 @@ from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, install_root
 from envtune.resources.environment.profile import Setting
-from envtune.resources.environment.search_paths import HDF5, HDF5_ENTRIES, SEARCHED, gcc_homes, path_defects
+from envtune.resources.environment.search_paths import (
+    HDF5,
+    HDF5_ENTRIES,
+    SEARCHED,
+    entry_defects,
+    gcc_homes,
+    path_defects,
+)
 from envtune.resources.environment.simulate import environment_after, with_environment
 
 Keep = Callable[[str], bool]
@@ -111,12 +118,9 @@ def _good(host: Host, files: bool) -> Keep:
             return False
         seen.add(plain)
         try:
-            kind = host.stat(entry).kind
-        except Missing:
-            return False
+            return not entry_defects(host, entry, files)
         except HostError:
-            return True  # it cannot be examined
-        return kind == "dir" or (files and kind == "file")
+            return True  # it cannot be looked at
 
     return keep
 

@@ -67,11 +67,15 @@ class Unchanged(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What to set, in order, and what is left alone. `unknown_environment` says why the job's variables are unknown."""
+    """What to set, in order, and what is left alone.
+
+    `unknown_environment` says why the job's variables are unknown, `unchecked` what of the host could not be read.
+    """
 
     settings: tuple[Setting, ...]
     unchanged: tuple[Unchanged, ...] = ()
     unknown_environment: Optional[Text] = None
+    unchecked: tuple[Text, ...] = ()
 
 
 def train(context: Context) -> Advice:

@@ -240,7 +240,14 @@ def as_json(advice: Advice, lang: str) -> Iterator[str]:
         for row in advice.unchanged
     ]
     unknown = None if advice.unknown_environment is None else advice.unknown_environment.to(lang)
-    data = {"schema": SCHEMA, "variables": rows, "left": left, "environment_unknown": unknown}
+    unchecked = [redact_text(note.to(lang)) for note in advice.unchecked]
+    data = {
+        "schema": SCHEMA,
+        "variables": rows,
+        "left": left,
+        "environment_unknown": unknown,
+        "unchecked": unchecked,
+    }
     yield json_text(data, 2)
 
 
@@ -254,6 +261,8 @@ def _notes(advice: Advice, lang: str) -> Iterator[str]:
         yield comment(unknown.to(lang))
     for row in advice.unchanged:
         yield comment(_about(f"{row.name}={row.value}", row.reason).to(lang))
+    for note in advice.unchecked:
+        yield comment(note.to(lang))
 
 
 FORMATS: Mapping[str, Callable[[Advice, str], Iterator[str]]] = {

@@ -79,7 +79,7 @@ def _cleaned(host: Host, name: str, value: str) -> tuple[Command, ...]:
     sound: dict[str, str] = {}
     try:
         for part in value.split(":"):
-            if part and not _entry_defects(host, part, name == "PYTHONPATH"):
+            if part and not entry_defects(host, part, name == "PYTHONPATH"):
                 sound.setdefault(posixpath.normpath(part), part)
         path = ":".join(map(quoted, sound.values()))
     except HostError:
@@ -104,13 +104,14 @@ def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Tex
         if count > 1:
             defects.append(Message("{part} more than once", part=part))
         try:
-            defects += _entry_defects(host, part, files)
+            defects += entry_defects(host, part, files)
         except HostError as error:
             silent = silent or error
     return tuple(defects), silent
 
 
-def _entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
+def entry_defects(host: Host, part: str, files: bool) -> tuple[Text, ...]:
+    """Return what is wrong with an entry by itself; raises HostError where it cannot be looked at."""
     if not part.startswith("/"):
         return (Message("{part} is relative", part=part),)
     try:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Callable, Iterable, Mapping, Sequence
 
+from envtune.collector.sources.cann import INSTALL_VARIABLES
 from envtune.context import Context
+from envtune.errors import HostError, host_error_text
 from envtune.job.script import script_environment
 from envtune.job.target import JobEnvironment, Target
+from envtune.messages import Message, Text
 from envtune.model import Check, Finding, Outcome
 from envtune.resources.environment.profile import Setting
 from envtune.resources.environment.search_paths import LISTS
@@ -28,15 +31,52 @@ def environment_after(context: Context, settings: Iterable[Setting]) -> JobEnvir
         environment = JobEnvironment({}, environment.source)
     for setting in settings:
         if setting.script:
-            environment = script_environment(context.host, setting.script, environment)
+            environment = _after_script(context, setting.script, environment)
             continue
         known = dict(environment.variables or {})
         unknown = {name: why for name, why in environment.unknown.items() if name != setting.name}
+        unset = environment.unset - {setting.name}
         known.pop(setting.name, None)
         if setting.value is not None:
             known[setting.name] = setting.value
-        environment = environment._replace(variables=known, unknown=unknown)
+        else:
+            unset = unset | {setting.name}
+        environment = environment._replace(variables=known, unknown=unknown, unset=unset)
     return environment
+
+
+def _after_script(context: Context, script: str, before: JobEnvironment) -> JobEnvironment:
+    """Return the environment after a script; one that cannot be read may change any variable."""
+    after = script_environment(context.host, script, before)
+    if after.variables is not None:
+        return after
+    return JobEnvironment({}, before.source, unknown_by_default=after.reason)
+
+
+def without_unread(context: Context, settings: Sequence[Setting]) -> tuple[tuple[Setting, ...], tuple[Text, ...]]:
+    """Return the settings without scripts that cannot be read, and a note for each of these.
+
+    The variables that are unset before such a script stay, too: whether it sets them again is unknown.
+    """
+    unread = unread_scripts(context, settings)
+    if not unread:
+        return tuple(settings), ()
+    left = [s for s in settings if s.script not in unread and (s.value is not None or s.name not in INSTALL_VARIABLES)]
+    notes = (Message("{note}; CANN's variables are left as they are", note=note) for note in unread.values())
+    return tuple(left), tuple(notes)
+
+
+def unread_scripts(context: Context, settings: Iterable[Setting]) -> Mapping[str, Text]:
+    """Return the scripts among the settings that cannot be read (a snapshot need not hold them), each with a note."""
+    found: dict[str, Text] = {}
+    for setting in settings:
+        if setting.script:
+            try:
+                context.host.read_bytes(setting.script)
+            except HostError as error:
+                reason = host_error_text(error)
+                found[setting.script] = Message("{reason}; what it sets was not checked", reason=reason)
+    return found
 
 
 def with_environment(context: Context, environment: JobEnvironment) -> Context:
@@ -126,7 +166,7 @@ def _of_the_script(setting: Setting, after: JobEnvironment) -> list[Setting]:
 
 def _in_the_end(setting: Setting, before: JobEnvironment, after: JobEnvironment) -> Setting:
     known = after.variables or {}
-    value = setting.value if setting.name in after.unknown else known.get(setting.name)
+    value = setting.value if after.why_unknown(setting.name) is not None else known.get(setting.name)
     if value is None or not is_search_path(setting.name):
         return setting._replace(value=value)
     entries = [entry for entry in value.split(":") if entry]
@@ -157,8 +197,11 @@ def repeatable(context: Context, settings: Sequence[Setting]) -> tuple[Setting, 
 def _whole_paths_last(context: Context, settings: Sequence[Setting]) -> Sequence[Setting]:
     """Return the settings with each search path that is set as a whole moved after the scripts, with its final value.
 
-    Before them it would remove, on a second run, what the script then does not add again.
+    In front of them it would take out, the second time, what the script then does not put in again. A script that
+    cannot be read is sourced every time, and what it adds is unknown: the path stays in front of it.
     """
+    if unread_scripts(context, settings):
+        return settings
     whole = [s for s in settings if s.name in LISTS and s.value is not None and not s.prefixes]
     if not whole or not any(setting.script for setting in settings):
         return settings

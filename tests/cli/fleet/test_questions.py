@@ -15,6 +15,10 @@ from helpers.command_line import run
 from helpers.examples import ROOT
 from helpers.json_schema import conforms
 
+from envtune.fleet.store.read import Change
+from envtune.report.fleet import data as fleet_data
+from envtune.trust.characters import json_text
+
 SCHEMA = json.loads((ROOT / "docs/schema/fleet.json").read_text("utf-8"))
 
 POLICY = """\
@@ -111,6 +115,17 @@ def test_one_host(store: Path) -> None:
     assert (lost["hosts"][0]["collection"], lost["hosts"][0]["verdict"]) == ("corrupt", None)
     wrong = ask(store, "host", "node77")
     assert wrong.exit_code == 2 and "did you mean node7" in wrong.stderr
+
+
+@pytest.mark.parametrize(("count", "at_once"), [(0, 2), (1, 2), (2, 2), (5, 2), (5, 2000)])
+def test_changes_are_written_in_parts_as_one_document(
+    count: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_data, "AT_ONCE", at_once)
+    changes = [Change(1, f"node{n}", "check", "CPU001", None, "\u202e") for n in range(count)]
+    rows = [fleet_data.change_data(change, {}) for change in changes]
+    whole = json_text({**fleet_data.head("since"), "changes": rows}, 1) + "\n"
+    assert "".join(fleet_data.since_document(iter(changes), {})) == whole
 
 
 def test_what_changed_since(store: Path) -> None:

@@ -89,7 +89,7 @@ def test_the_same_recording_twice_has_no_difference(hosts: Path, second: str, mo
     monkeypatch.chdir(hosts)
     done = diff("node2.json", second, "--lang", "en")
     assert (done.exit_code, done.stderr) == (0, "envtune: both are the same host: node2.json\n")
-    assert "no differences" in done.stdout.lower()
+    assert "no differences" in done.stdout.lower() and done.stdout.splitlines()[0] == "- node2 (node2.json)"
     assert json.loads(diff("node2.json", second, "--format", "json").stdout)["facts"] == []
 
 

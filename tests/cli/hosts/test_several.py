@@ -57,6 +57,18 @@ def test_every_way_to_name_them(hosts: Path) -> None:
     assert len(texts) == 1 and "node[1-2]" in texts.pop()
 
 
+@pytest.mark.parametrize("again", ["node1.json", "./node1.json"])
+def test_a_host_named_twice_is_counted_once_and_said(hosts: Path, again: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hosts)
+    done = check("--snapshot", "node1.json", again)
+    said = "this recorded host is named more than once; it is counted once"
+    assert done.stderr == f"envtune: node1.json: {said}\n" and "1 host:" in done.stdout.splitlines()[0]
+
+
+def test_the_heads_of_the_table_are_chinese(hosts: Path) -> None:
+    assert "最严重的问题" in check("--snapshot", hosts, "--lang", "zh").stdout
+
+
 def test_the_table(hosts: Path) -> None:
     done = check("--snapshot", hosts)
     lines = done.stdout.splitlines()

@@ -68,6 +68,14 @@ def verbs_and_groups() -> list[tuple[str, ...]]:
     ]
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", verbs_and_groups(), ids=" ".join)
+def test_chinese_help_breaks_no_short_bracket(words: tuple[str, ...], columns: int) -> None:
+    text = RUNNER.invoke(app, [*words, "--help", "--lang", "zh"], env={**WIDE, "COLUMNS": str(columns)}).stdout
+    broken = re.findall(r"（[^（）\n]*\n[^（）]*）|\[[^\[\]\n]*\n[^\[\]]*\]", text)
+    assert [found for found in broken if display_width(" ".join(found.split())) <= 30] == []
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("words", sampled(map(list, verbs_and_groups()), 2), ids=" ".join)
 def test_help_fits_eighty_columns(words: list[str], lang: str) -> None:

@@ -176,7 +176,7 @@ def test_of_damaged_gzip_what_is_there_is_read_and_the_damage_said(tmp_path: Pat
     result = read(LogFile(str(path)))
     assert [hit.line.number for hit in result.hits] == [1]
     assert [file for file, _ in result.unreadable] == [str(path)]
-    assert "read up to there" in result.unreadable[0][1]
+    assert "read up to there" in str(result.unreadable[0][1])
 
 
 @pytest.mark.slow
