@@ -253,7 +253,7 @@ def slowest(count: int, costs: Mapping[str, Sequence[float]]) -> str:
 
 
 def machine() -> str:
-    """What the figures depend on: machine, interpreter, load."""
+    """What the figures depend on: interpreter, CPUs, firewall programs."""
     from importlib.metadata import version
 
     tools = [name for name in ("firewall-cmd", "ufw", "nft", "iptables-save") if shutil.which(name)]

@@ -87,7 +87,7 @@ def _pools(rng: random.Random) -> dict[str, list[str]]:
 
 
 def lines(share: float = 0.0, seed: int = SEED, put_in: Sequence[str] = FAILING) -> Iterator[bytes]:
-    """Yield chunks of whole lines, endlessly; `share` of the lines are inserted ones."""
+    """Yield chunks of whole lines, endlessly; a `share` of them are lines of `put_in`."""
     rng = random.Random(seed)
     pools = _pools(rng)
     rows = [row.split("|") for row in KINDS.splitlines()]
