@@ -74,7 +74,7 @@ def test_a_compressed_log_is_read_and_what_is_damaged_said(tmp_path: Path, pack:
     found = diagnose([str(tmp_path / "train.log")], check=False)
     assert ([d.candidate.entry.id for d in found.diagnoses], found.lines, found.unreadable) == (["H105"], 100_002, ())
     (tmp_path / "train.log").write_bytes(pack(os.urandom(500_000).hex().encode())[:-200])
-    assert "cut short, read up to there" in reasons(tmp_path / "train.log")[0]
+    assert "cut short; read up to there" in reasons(tmp_path / "train.log")[0]
     (tmp_path / "train.log").write_bytes(pack(ERROR) + b"garbage" * 9)
     assert "damaged" in reasons(tmp_path / "train.log")[0]
 
