@@ -37,7 +37,7 @@ _PLAIN: Mapping[str, Text] = {
 }
 _NAMED: Mapping[str, Text] = {
     "driver": in_context("subject", "driver"),
-    "driver after the next boot": in_context("subject", "driver after the next boot"),
+    "driver after the next boot": in_context("subject", "driver after a reboot"),
     "firmware": in_context("subject", "firmware"),
     "other variables": in_context("subject", "other variables"),
 }
