@@ -1,8 +1,8 @@
 """What envtune 0.1.0 at b2d3f6d recorded and said: the same snapshot still gets the same report and the same plan.
 
 The snapshots in tests/contracts were written by that version, and so were the answers beside them, of which only the
-texts for people are kept up to date, and ENV008, which was wrong for later torch_npu. A later version may add keys and checks; it may not change what a script, a ticket
-or a saved plan relies on.
+texts for people are kept up to date, and ENV008, which was wrong for later torch_npu. A later version may add keys and
+checks; it may not change what a script, a ticket or a saved plan relies on.
 """
 
 from __future__ import annotations

@@ -127,11 +127,7 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     if matrix_voice is False or (by_list is False and not too_narrow):
         pair = {"driver": package.shown, "cann": cann.version or number}
         why = clauses([voices, number] if number else [voices])
-        refused = Message(
-            "{driver} does not support CANN {cann} ({why})",
-            **pair,
-            why=clauses([voices, number] if number else [voices]),
-        )
+        refused = Message("{driver} does not support CANN {cann} ({why})", **pair, why=why)
         return Reading("driver", "mismatch", evidence, refused, expected)
     reason = Message("{shown}; not among the published pairs of {month}", shown=shown, month=published())
     return Reading("driver", None, evidence, shown, expected, reason=reason)
