@@ -69,18 +69,25 @@ _STEPS: tuple[_Step | Unknown, ...] = (
 
 def share_out(found: Sequence[Problem], screen: int, height: Callable[[Room], int]) -> Room:
     """Return the room with which the report takes at most `screen` lines, and the worst problems say most."""
+    # what the site's policy asks for is first among its severity: no title of ours says what that is
     room = Room((Share(),) * len(found), _LEAST)
     for step in _STEPS:
         if isinstance(step, Unknown):
             wider = room._replace(unknown=step)
             room = wider if height(wider) <= screen else room
             continue
-        for number, problem in enumerate(found):
-            if problem.severity in step.severities:
+        for number, problem in sorted(enumerate(found), key=lambda row: not row[1].check.by_policy):
+            if _least_severity(problem) in step.severities:
                 shares = (*room.shares[:number], _larger(room.shares[number], step.share), *room.shares[number + 1 :])
                 wider = room._replace(shares=shares)
                 room = wider if wider == room or height(wider) <= screen else room
     return room
+
+
+def _least_severity(problem: Problem) -> Severity:
+    """Return the severity by which the problem gets room: what a site asks for itself is not left to -v."""
+    is_lesser = problem.check.by_policy and problem.severity in _LOW
+    return Severity.MEDIUM if is_lesser else problem.severity
 
 
 def _larger(one: Share, other: Share) -> Share:

@@ -37,12 +37,13 @@ class _Sayings:
     def __init__(self, problem: Problem, lang: str) -> None:
         self.lang, self.title, self.findings = lang, problem.check.title, problem.findings
         self.rows = statements(self.findings, lang)
+        self.by_policy = problem.check.by_policy
         self.is_fact = problem.check.probe == _FACT
         if self.is_fact:
             self.rows = tuple(self._with_name(row) for row in self.rows)
         in_english = statements(self.findings, "en")
-        self.is_phrase = all(len(row.actual.split()) >= PHRASE for row in in_english)
-        self.stands_alone = self.is_phrase or all(map(_is_value_of_a_name, in_english))
+        self.is_phrase = all(len(row.actual.split()) >= PHRASE for row in in_english) and not self.by_policy
+        self.stands_alone = self.is_phrase or self.by_policy or all(map(_is_value_of_a_name, in_english))
 
     def all(self) -> Iterator[Wording]:
         """Yield the wordings.
@@ -62,13 +63,14 @@ class _Sayings:
         if not self.is_phrase:
             exact = self._titled(title, self._found(title, expected=True))
             yield Wording(f"{kind} with what is expected", (exact, short_paths(exact)))
-        yield self._wording(kind, [self._titled(title, found)])
-        if self.is_fact:
+        if not self.by_policy or title is None:
+            yield self._wording(kind, [self._titled(title, found)])
+        for count in range(len(self.rows) - 1, 0, -1):
+            parts = [self._found(title, self.by_policy, count, rest) for rest in (True, False)]
+            yield self._wording(f"{kind} {count}", [self._titled(title, part) for part in parts])
+        if self.is_fact and title is not None:
             subjects = self._to(enumerated(subject_text(row.subject) for row in self.rows))
             yield self._wording(f"{kind} names", [self._titled(title, subjects)])
-        for count in range(len(self.rows) - 1, 0, -1):
-            parts = [self._found(title, count=count, rest=rest) for rest in (True, False)]
-            yield self._wording(f"{kind} {count}", [self._titled(title, part) for part in parts])
         if len(self.rows) == 1:
             parts = [
                 self._to(Message("{found}; and {count} more", found=one, count=count))
@@ -94,6 +96,8 @@ class _Sayings:
             )
 
     def _wording(self, key: str, texts: Iterable[str]) -> Wording:
+        if self.by_policy:  # what is expected is no remark there
+            return Wording(key, tuple(version for text in texts for version in (text, short_paths(text))))
         return Wording(key, tuple(versions(texts)))
 
     def _to(self, text: Text) -> str:
@@ -145,7 +149,7 @@ class _Sayings:
 
     def _is_titled(self, row: Statement, title: Optional[Text]) -> bool:
         if is_plain(row.subject):
-            return True
+            return title is not None or not self.by_policy
         names = (row.subject, subject_text(row.subject).to(self.lang))
         return title is not None and any(name in self._to(title) for name in names)
 
