@@ -44,7 +44,7 @@ _FIRST = (("packages.install",), ("images.install_pillow", "images.install_openc
 
 
 LOOK = N_("look: {line}")  # a step that changes nothing
-UNKNOWN = N_("it could not be checked: {reason}")
+UNKNOWN = N_("unknown: {reason}")
 NO_OPTIONS = FixOptions()
 
 

@@ -82,7 +82,7 @@ class _Page:
     def _reasons(self, skipped: Sequence[SkippedFinding]) -> Iterator[tuple[SkippedFinding, str]]:
         """Yield why each is not fixed; of several that are unknown, or not in a recording, no details."""
         unknown = len({finding.finding for finding in skipped if is_unknown(finding)}) > 1
-        see = self._to(Message("it could not be checked; why: envtune check -v"))
+        see = self._to(Message("unknown; why: envtune check -v"))
         on_host = self._to(Message("run fix on the host itself: the snapshot lacks what it needs"))
         for finding in skipped:
             if finding.elsewhere == "host":
@@ -149,7 +149,10 @@ def _conditions(groups: Sequence[Sequence[Change]]) -> Iterator[Text]:
     for texts, names in rows.items():
         said = listed(texts)
         is_all = len(names) == len(groups)
-        yield said if is_all else Message("{changes}: {conditions}", changes=enumerated(names), conditions=said)
+        if len(names) == 1 and "-" not in names[0]:
+            yield said if is_all else Message("{changes}: {conditions}", changes=names[0], conditions=said)
+        else:
+            yield Message("{changes}: each {conditions}", changes=enumerated(names), conditions=said)
 
 
 def _conditions_of(change: Change) -> Iterator[Text]:

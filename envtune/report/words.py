@@ -95,8 +95,8 @@ def problems_text(findings: Iterable[Finding]) -> Text:
         if count
     ]
     return plural(
-        "{count} check failed ({severities})",
-        "{count} checks failed ({severities})",
+        "{count} problem ({severities})",
+        "{count} problems ({severities})",
         sum(found.values()),
         severities=enumerated(parts),
     )
@@ -136,4 +136,4 @@ def _undecided(counts: Counts) -> Iterator[Text]:
     if errors:
         yield Message("{count} of them with an error in envtune", count=errors)
     if unknown:
-        yield plural("{count} check could not be run", "{count} checks could not be run", unknown)
+        yield plural("{count} check unknown", "{count} checks unknown", unknown)

@@ -17,7 +17,7 @@ CMDLINE = "/proc/cmdline"
 MODULES = "/proc/modules"
 
 
-# Parameters about address translation for devices, and about protection against faults of CPUs.
+# Parameters about address translation for devices, and about mitigations of CPU vulnerabilities.
 _IOMMU = expression(r"(?:(?:intel_|amd_)?iommu|iommu\.\w+|arm[-_]smmu(?:[-_]v3)?\.\w+)(?:=.*)?")
 _MITIGATIONS = expression(
     r"(?:mitigations|nopti|pti|kpti|nospectre_\w+|spectre_\w+|spec_store_bypass_disable|ssbd|l1tf|mds|mmio_stale_data"
@@ -33,7 +33,7 @@ def fact_iommu(context: Context) -> Fact:
 
 @fact("mitigations")
 def fact_mitigations(context: Context) -> Fact:
-    """Return the parameters of the kernel's command line that protect against faults of CPUs, or do not; `default`."""
+    """Return the kernel parameters that turn mitigations of CPU vulnerabilities on or off; `default`."""
     return _given("mitigations", context.host, _MITIGATIONS)
 
 
