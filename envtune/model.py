@@ -156,6 +156,7 @@ class Check(NamedTuple):
     covers: tuple[Covered, ...] = ()
     expected: Optional[Text] = None  # the expectation in words, if its values are the probe's own (true, match)
     note_when: Mapping[str, Any] = {}  # facts of hosts on which it is a note; in a finding, `note` says whether it is
+    by_policy: bool = False  # the site's policy says what is expected, which no title and no text of ours does
 
     @property
     def family(self) -> str:

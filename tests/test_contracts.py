@@ -1,9 +1,9 @@
 """What envtune 0.1.0 at b2d3f6d recorded and said: the same snapshot still gets the same report and the same plan.
 
 The snapshots in tests/contracts were written by that version, and so were the answers beside them, of which only the
-texts for people are kept up to date, and a claim that was wrong: the plan of 910a-ubuntu1804-mixed sourced a script
-that its snapshot does not hold, as if that fixed NET001. A later version may add keys and checks; it may not change
-what a script, a ticket or a saved plan relies on.
+texts for people are kept up to date, and two claims that were wrong: ENV008 for later torch_npu, and the plan of
+910a-ubuntu1804-mixed, which sourced a script that its snapshot does not hold, as if that fixed NET001. A later version
+may add keys and checks; it may not change what a script, a ticket or a saved plan relies on.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def test_a_recorded_host_gets_the_same_plan(host: str) -> None:
         action, what = change["action"], INSTALLS.get(change["playbook"])  # a saved plan may use the former name
         change["action"] = MORE_SPECIAL.get(action) or current_name(action, {"what": what})
     kept(now["changes"], then["changes"], "changes")
-    kept(now["skipped"], then["skipped"], "skipped")
+    told = {(row["finding"], row["subject"]) for row in then["skipped"]}  # a later version tells of further subjects
+    kept([row for row in now["skipped"] if (row["finding"], row["subject"]) in told], then["skipped"], "skipped")
 
 
 def statements(schema: Any, place: str = "") -> Iterator[str]:

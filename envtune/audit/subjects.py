@@ -37,7 +37,7 @@ _PLAIN: Mapping[str, Text] = {
 }
 _NAMED: Mapping[str, Text] = {
     "driver": in_context("subject", "driver"),
-    "driver after the next boot": in_context("subject", "driver after the next boot"),
+    "driver after the next boot": in_context("subject", "driver after a reboot"),
     "firmware": in_context("subject", "firmware"),
     "other variables": in_context("subject", "other variables"),
 }
@@ -91,3 +91,25 @@ def _name(subject: str) -> Text:
         if found is not None:
             return Message(template, value=found[1])
     return Literal(subject)
+
+
+# ID of os-release(5), in lower case -> what a person calls the system
+SYSTEMS: Mapping[str, str] = {
+    "alinux": "Alibaba Cloud Linux",
+    "bclinux": "BigCloud Linux",
+    "centos": "CentOS",
+    "debian": "Debian",
+    "euleros": "EulerOS",
+    "kylin": "Kylin",
+    "openeuler": "openEuler",
+    "rhel": "RHEL",
+    "rocky": "Rocky Linux",
+    "sles": "SLES",
+    "ubuntu": "Ubuntu",
+    "uos": "UOS",
+}
+
+
+def system_name(os: str) -> str:
+    """Return what a person calls a system of which os-release names the ID; one that is not known as it is."""
+    return SYSTEMS.get(os.lower(), os)

@@ -11,7 +11,7 @@ import typer
 
 from envtune.cli import options
 from envtune.errors import system_error_text
-from envtune.messages import N_, Joined, Message, Text, enumerated, in_context
+from envtune.messages import N_, Joined, Message, Text, enumerated, in_context, plural
 
 if TYPE_CHECKING:
     from envtune.context import Context
@@ -206,9 +206,15 @@ def _preflight_lines(found: Preflight) -> Iterator[Text]:
         actual = finding.actual or ""
         yield Message("{check} {title}: {actual}", check=name, title=finding.check.title, actual=actual)
     if found.minor:
-        yield Message("minor findings: {checks} (envtune check)", checks=enumerated(found.minor))
+        checks = enumerated(found.minor)
+        yield plural(
+            "minor problem: {checks} (envtune check)",
+            "minor problems: {checks} (envtune check)",
+            len(found.minor),
+            checks=checks,
+        )
     if found.unknown:
-        yield Message("could not be checked: {checks} (envtune check)", checks=enumerated(found.unknown))
+        yield Message("unknown: {checks} (envtune check)", checks=enumerated(found.unknown))
 
 
 def _explain(

@@ -24,7 +24,7 @@ NAMES: Mapping[str, tuple[Severity, Text]] = {
     "cpus": (Severity.MEDIUM, Message("number of CPUs")),
     "smt": (Severity.LOW, Message("hyper-threads")),
     "iommu": (Severity.LOW, Message("IOMMU parameters of the kernel")),
-    "mitigations": (Severity.LOW, Message("parameters for faults of CPUs")),
+    "mitigations": (Severity.LOW, Message("parameters for CPU vulnerabilities")),
     "container": (Severity.MEDIUM, Message("container")),
     "vm": (Severity.MEDIUM, Message("virtual machine")),
     "driver": (_SAME_IN_A_JOB, Message("driver")),

@@ -14,6 +14,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from envtune.audit import examine
 from envtune.audit.remedies import devices
+from envtune.audit.subjects import subject_text
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import (
@@ -33,7 +34,7 @@ from envtune.host import Host, exists
 from envtune.job.target import TargetOptions
 from envtune.messages import N_, Bilingual, Joined, Literal, Message, Text
 from envtune.model import Change, Finding, FixOptions, Outcome, Playbook, Step
-from envtune.ranges import NumberTooLongError
+from envtune.ranges import NumberTooLongError, join_subjects
 from envtune.records import NamedTuple
 
 SAFETY = ("safe", "confirm", "manual")
@@ -43,7 +44,7 @@ _FIRST = (("packages.install",), ("images.install_pillow", "images.install_openc
 
 
 LOOK = N_("look: {line}")  # a step that changes nothing
-UNKNOWN = N_("it could not be checked: {reason}")
+UNKNOWN = N_("unknown: {reason}")
 NO_OPTIONS = FixOptions()
 
 
@@ -51,6 +52,7 @@ class SkippedFinding(NamedTuple):
     """A finding that the plan does not fix; `steps` are what a person can do about it.
 
     `elsewhere` says where the same fix may be possible: `host` if this is a recording of one, `root` if run as root.
+    `subject` is the first of `subjects`, which reports name.
     """
 
     finding: str
@@ -58,6 +60,7 @@ class SkippedFinding(NamedTuple):
     reason: Text
     steps: tuple[Text, ...] = ()
     elsewhere: str = ""
+    subjects: str = ""
 
 
 class Plan(NamedTuple):
@@ -95,9 +98,7 @@ def make_plan(
         concerned = [finding for finding in failed if finding.id in playbook.fixes]
         if concerned:
             draft.add(playbook, concerned)
-    for finding in failed:
-        if not draft.mentions(finding.id):
-            draft.skip([finding], *_by_hand(finding))
+    draft.leave(failed)
     for finding in every:
         if finding.outcome in (Outcome.UNKNOWN, Outcome.ERROR):
             draft.skip([finding], _unknown(finding))
@@ -200,6 +201,17 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     return Message("no automatic fix; by hand:"), steps
 
 
+def _is_held(subject: str) -> bool:
+    """Return whether the subject is a port that a program listens on, which no change takes from it."""
+    return subject.startswith("port ")
+
+
+def _held(finding: Finding) -> Text:
+    found = finding.actual or Literal("?")
+    said = Message("{subject}: {found}", subject=subject_text(finding.subject), found=found)
+    return Message("by hand: stop what listens there, or choose other ports ({held})", held=said)
+
+
 def only_looks(step: Text) -> bool:
     """Return whether a step changes nothing and only shows more."""
     return isinstance(step, Message) and step.template == LOOK
@@ -220,16 +232,29 @@ class _Draft:
         self._ownership = Ownership()
 
     def mentions(self, check: str) -> bool:
-        """Return whether the plan already covers the findings of that check."""
-        return any(check in fixed_checks(change) for change in self.changes) or any(
-            s.finding == check for s in self.skipped
-        )
+        """Return whether the plan already says something about the findings of that check."""
+        return self.changes_for(check) or any(s.finding == check for s in self.skipped)
+
+    def leave(self, failed: Iterable[Finding]) -> None:
+        """Say what a person has to do about the findings that no change fixes."""
+        for finding in failed:
+            if _is_held(finding.subject) and self.changes_for(finding.id):
+                self.skip([finding], _held(finding))
+            if not self.mentions(finding.id):
+                self.skip([finding], *_by_hand(finding))
+
+    def changes_for(self, check: str) -> bool:
+        """Return whether a change fixes findings of that check."""
+        return any(check in fixed_checks(change) for change in self.changes)
 
     def skip(
         self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = (), elsewhere: str = ""
     ) -> None:
-        for finding in {f.id: f for f in reversed(findings)}.values():
-            skipped = SkippedFinding(finding.id, finding.subject, reason, steps, elsewhere)
+        subjects: dict[str, list[str]] = {}
+        for id_ in dict.fromkeys(finding.id for finding in reversed(findings)):
+            subjects[id_] = [finding.subject for finding in findings if finding.id == id_]
+        for id_, names in subjects.items():
+            skipped = SkippedFinding(id_, names[0], reason, steps, elsewhere, join_subjects(names))
             if skipped not in self.skipped:
                 self.skipped.append(skipped)
 

@@ -24,6 +24,7 @@ CHECK = Check(
     expect={},
     tags=("fleet", "preflight"),
     remedy=Message("Change the host to match the policy, or change `facts` in the policy."),
+    by_policy=True,
 )
 
 

@@ -19,10 +19,18 @@ def reworded(check: Check, shipped: Expectation) -> Check:
     if check.expect == shipped:
         return check
     title = _title(check.title, expect.only(shipped, "eq"), check.expect)
-    remedy = Message("Make it what the site's policy expects: {expected}.", expected=expect.describe(check.expect))
+    remedy: Text = Message("Make it what the site's policy expects.")
+    if not _is_bound(check.expect):  # of a number the finding says the unit, too
+        remedy = Message("Make it what the site's policy expects: {expected}.", expected=expect.describe(check.expect))
     commands = tuple(_commands(check))
     by_facts = tuple((when, tuple(_commands(check._replace(commands=rows)))) for when, rows in check.commands_by)
-    return check._replace(title=title, remedy=remedy, commands=commands, commands_by=by_facts)
+    if title is check.title:  # its value is the catalogue's
+        title = Message("{title} (by the site's policy)", title=title)
+    return check._replace(title=title, remedy=remedy, commands=commands, commands_by=by_facts, by_policy=True)
+
+
+def _is_bound(wanted: Expectation) -> bool:
+    return any(isinstance(operand, (int, float)) for operand in expect.matchers(wanted).values())
 
 
 def _title(title: Text, old: Any, wanted: Expectation) -> Text:

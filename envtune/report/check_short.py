@@ -5,16 +5,14 @@ A report that would not fit a screen says less of each problem, and never leaves
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from shlex import quote
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
 
-from envtune.audit.subjects import is_plain, subject_text
 from envtune.audit.verdict import count_checks
-from envtune.catalog.families import family_title
 from envtune.commandline import with_catalogs
 from envtune.errors import is_not_recorded
-from envtune.messages import N_, Joined, Literal, Message, Text, clauses, enumerated, in_context, listed
+from envtune.messages import LANGUAGES, N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import host_texts
 from envtune.report.layout import (
@@ -32,29 +30,18 @@ from envtune.report.layout import (
     wrap,
 )
 from envtune.report.policy_text import policy_lines
-from envtune.report.problems import (
-    Problem,
-    Statement,
-    adds_nothing,
-    fixable,
-    is_fixable,
-    notes,
-    planned,
-    problems,
-    statements,
-)
+from envtune.report.problems import Problem, fixable, is_fixable, notes, planned, problems
+from envtune.report.short.room import FULL, Room, Share, Unknown, share_out
+from envtune.report.short.statement import TITLE, versions, wordings
 from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, also_text, some, verdict_colour, verdict_lines
 
 T = TypeVar("T")
 
 SCREEN = 25  # lines of 80 columns: a small terminal
-PHRASE = 4  # words of what was found that say without a title what is wrong
 MAX_COMMANDS = 2  # of one problem
 MAX_ROWS = 3  # of one command
-MAX_SUBJECTS = 3  # of which the same was found
-MAX_UNKNOWN = 6  # checks whose reason is left to -v that are named
-_COLOURED = re.compile("\033\\[[0-9;]*m")
-_FACT = "system.fact"  # the probe of golden values: what differs is the name of a fact
+MAX_BRIEF = 2  # rows of a remedy where there is little room
+MAX_UNKNOWN = range(6, 2, -1)  # checks whose reason is left to -v that are named, the most that a line holds
 _COLOURS: Mapping[Severity, tuple[str, ...]] = {
     Severity.CRITICAL: ("bold", "red"),
     Severity.HIGH: ("red",),
@@ -74,80 +61,84 @@ _FIX, _LOOK, _DO = Message("fix:"), Message("look:"), Message("do:")
 
 def render(report: Report, lang: str, *, width: int = 80, colour: bool = False) -> str:
     """Return the report in `lang`, at most `width` columns wide but for lines to paste."""
-    page = _Page(report, lang, max(width, 60), Paint(colour))
-    screen = SCREEN * 80 // min(page.width, 80)
-    made = (page.lines(room) for room in _rooms(page, screen))
-    lines = next((lines for lines in made if _height(lines, page.width) <= screen), None) or page.lines(_ROOMS[-1])
+    width = max(width, 60)
+    screen = SCREEN * 80 // min(width, 80)
+    both = _Both(report, width)
+    room = share_out(both.pages[0].found, screen, both.height)
+    lines = _Page(report, lang, width, Paint(colour)).lines(room, both)
     return "\n".join(line.rstrip(" ") for line in lines)
-
-
-def _rooms(page: _Page, screen: int) -> Iterator[_Room]:
-    """Yield the room with which the page fits, the lines that it leaves free given to the first problems."""
-    room = next((room for room in _ROOMS if _height(page.lines(room), page.width) <= screen), _ROOMS[-1])
-    yield from (room._replace(more=more) for more in range(len(page.found), -1, -1))
 
 
 def _height(lines: Iterable[str], width: int) -> int:
     """Return how many lines of a terminal these take: a word to paste may be longer than one."""
-    return sum(max(1, -(-display_width(_COLOURED.sub("", line)) // width)) for line in lines)
+    return sum(max(1, -(-display_width(line) // width)) for line in lines)
 
 
-class _Room(NamedTuple):
-    """How much is said: with less room fewer lines, then fewer remedies, then several problems in one line."""
+class _Both:
+    """The page in every language: what is said has to fit in each, so that each reader is told the same."""
 
-    serious: int  # lines for what is wrong, of high severity and above
-    other: int
-    remedy: int  # lines of a remedy; a longer one is left to -v
-    looks: bool  # whether what only shows more counts as one
-    remedies: Severity  # the least severity that is shown with one
-    reasons: int  # of what is unknown that are shown one by one
-    unknown: int  # lines of each
-    families: Optional[Severity] = None  # up to which the problems of a family share a line
-    folded: Optional[Severity] = None  # up to which all problems of a severity do
-    more: int = 0  # how many problems have a line more for what is wrong, the first ones
+    def __init__(self, report: Report, width: int) -> None:
+        self.width = width
+        self.pages = [_Page(report, lang, width, Paint(False)) for lang in LANGUAGES]
+        self._made: dict[tuple[Any, ...], Any] = {}  # what is the same with more than one room
 
+    def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """Return what `make` returned when it was first asked for `key`."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
-# the first with which a report fits a screen is taken
-_ROOMS = (
-    _Room(3, 3, 6, True, Severity.INFO, 8, 3),
-    _Room(3, 3, 3, True, Severity.INFO, 3, 2),
-    _Room(2, 2, 3, True, Severity.INFO, 3, 2),
-    _Room(2, 2, 3, False, Severity.INFO, 3, 2),
-    _Room(2, 1, 3, False, Severity.MEDIUM, 3, 2),
-    _Room(2, 2, 3, False, Severity.MEDIUM, 2, 2, folded=Severity.LOW),
-    _Room(2, 1, 3, False, Severity.MEDIUM, 2, 1, folded=Severity.LOW),
-    _Room(2, 1, 3, False, Severity.HIGH, 2, 1, folded=Severity.LOW),
-    _Room(1, 1, 3, False, Severity.HIGH, 1, 1, folded=Severity.LOW),
-    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, folded=Severity.LOW),
-    _Room(1, 1, 3, False, Severity.HIGH, 1, 1, Severity.MEDIUM, Severity.LOW),
-    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, Severity.MEDIUM, Severity.LOW),
-    _Room(1, 1, 3, False, Severity.CRITICAL, 1, 1, folded=Severity.MEDIUM),
-    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, Severity.HIGH, Severity.MEDIUM),
-    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, folded=Severity.HIGH),
-    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, Severity.CRITICAL, Severity.HIGH),
-    _Room(1, 1, 1, False, Severity.CRITICAL, 1, 1, folded=Severity.CRITICAL),
-)
+    def height(self, room: Room) -> int:
+        """Return how many lines the longest page takes."""
+        return max(self._height_of(number, page, room) for number, page in enumerate(self.pages))
+
+    def _height_of(self, number: int, page: _Page, room: Room) -> int:
+        def of(key: tuple[Any, ...], lines: Callable[[], Iterable[str]]) -> int:
+            return self.once((number, *key), lambda: _height(lines(), self.width))
+
+        rows = of((room.unknown,), partial(page.unknown, room.unknown, self))
+        rows += sum(
+            of((names, share), partial(page.group, group, share, self)) for names, share, group in page.groups(room)
+        )
+        return of(("frame",), page.frame) + rows + (1 if rows else 0)
+
+    def key(self, problem: Problem, lines: int) -> str:
+        """Return which wording fits that many lines."""
+        return self.once(("key", problem.check.id, lines), lambda: self._key(problem, lines))
+
+    def _key(self, problem: Problem, lines: int) -> str:
+        fitting = [page.fitting(problem, lines) for page in self.pages]
+        return next((key for key in fitting[0] if all(key in one for one in fitting)), TITLE)
+
+    def is_short(self, problem: Problem, level: int) -> bool:
+        """Return whether the remedy has lines, and no more than this level allows."""
+        made = self.once(("remedy", problem.check.id), lambda: [len([*page.remedy(problem)]) for page in self.pages])
+        return min(made) > 0 and (level == FULL or max(made) <= MAX_BRIEF)
+
+    def named(self, ids: Sequence[str]) -> int:
+        """Return how many of the checks are named whose reason is not shown."""
+        return self.once(("named", *ids), lambda: min(page.names_that_fit(ids) for page in self.pages))
+
+    def told(self, unknown: Unknown) -> set[int]:
+        """Return which reasons for what is unknown have a row of their own."""
+        return self.once(("told", unknown), lambda: set.intersection(*(page.told(unknown) for page in self.pages)))
 
 
 class _Page:
-    """The parts of the report; each yields its lines."""
+    """The parts of the report in one language; each yields its lines."""
 
     def __init__(self, report: Report, lang: str, width: int, paint: Paint) -> None:
         self.report, self.lang, self.width, self.paint = report, lang, width, paint
         self.counts = count_checks(report.findings)
         self.found = problems(report.findings)
+        self.reasons = _reasons([f for f in report.findings if f.outcome is Outcome.UNKNOWN])
         labels = [*SEVERITIES.values(), NOTE, OUTCOMES[Outcome.UNKNOWN]]
         self.label_width = max(display_width(label.to(lang)) for label in labels) + 1
         self.id_width = max((len(problem.check.id) for problem in self.found), default=7) + 1
         self.indent = self.label_width + self.id_width + 2
         self.more = 1 if width < 80 else 0  # lines for each problem where they are narrow
-        self._made: dict[tuple[Any, ...], Any] = {}  # what is the same with more than one room
-
-    def _once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._made:
-            self._made[key] = make()
-        made: T = self._made[key]
-        return made
+        self._said: dict[str, list[tuple[str, list[list[str]]]]] = {}
 
     def _to(self, text: Optional[Text]) -> str:
         return "" if text is None else printable(text.to(self.lang))
@@ -155,13 +146,15 @@ class _Page:
     def _lines(self, text: Text) -> list[str]:
         return wrap(self._to(text), self.width)
 
-    def lines(self, room: _Room) -> list[str]:
+    def lines(self, room: Room, both: _Both) -> list[str]:
         """Return the whole report."""
-        head = self._once(("head",), lambda: [*self.head()])
-        unknown = self._once((room.reasons, room.unknown), lambda: [*self.notes(), *self.unknown(room)])
-        tail = self._once(("tail",), lambda: [*policy_lines(self.report, self.lang, self.width), *self.tail()])
-        body = [*self.problems(room), *unknown]
-        return [*head, "", *body, *([""] if body else []), *tail]
+        rows = [row for _, share, group in self.groups(room) for row in self.group(group, share, both)]
+        body = [*rows, *self.notes(), *self.unknown(room.unknown, both)]
+        return [*self.head(), "", *body, *([""] if body else []), *self.tail()]
+
+    def frame(self) -> Iterator[str]:
+        """Yield every line but those of problems and of what is unknown."""
+        yield from (*self.head(), "", *self.notes(), *self.tail())
 
     def head(self) -> Iterator[str]:
         first, *others = verdict_lines(self.report)
@@ -169,131 +162,85 @@ class _Page:
         for text in [*others, listed(host_texts(self.report))]:
             yield from self._lines(text)
 
-    def problems(self, room: _Room) -> Iterator[str]:
-        for number, group in enumerate(_grouped(self.found, room)):
-            more = 1 if number < room.more else 0
-            yield from self._problem(group[0], room, more) if len(group) == 1 else self._folded(group, room)
+    def groups(self, room: Room) -> Iterator[tuple[tuple[str, ...], Share, list[Problem]]]:
+        """Yield the problems that have lines of their own, and of each severity the others together."""
+        for severity in dict.fromkeys(problem.severity for problem in self.found):
+            rest = []
+            for problem, share in zip(self.found, room.shares):
+                if problem.severity is severity and share.lines:
+                    yield (problem.check.id,), share, [problem]
+                elif problem.severity is severity:
+                    rest.append(problem)
+            if rest:
+                yield tuple(problem.check.id for problem in rest), Share(), rest
 
-    def _problem(self, problem: Problem, room: _Room, more: int) -> Iterator[str]:
-        lines = more + (room.serious if problem.severity.rank >= Severity.HIGH.rank else room.other)
+    def group(self, group: Sequence[Problem], share: Share, both: _Both) -> Iterator[str]:
+        """Yield the rows of one problem, or the row that several share."""
+        yield from self._problem(group[0], share, both) if share.lines else self._folded(group)
+
+    def _problem(self, problem: Problem, share: Share, both: _Both) -> Iterator[str]:
         mark = "* " if fixable(problem, self.report) else "  "
-        rows = self._statement(problem, lines + self.more)
+        rows = self._statement(problem, share.lines + self.more, both)
         yield self._severity(problem) + pad(problem.check.id, self.id_width) + self.paint(mark, "green") + rows[0]
         yield from (" " * self.indent + row for row in rows[1:])
-        if problem.severity.rank >= room.remedies.rank and not planned(problem, self.report):
-            remedy = self._once((problem.check.id, room.looks), lambda: [*self._remedy(problem, room.looks)])
-            yield from remedy if len(remedy) <= room.remedy else ()
+        if share.remedy and not planned(problem, self.report):
+            yield from self.remedy(problem) if both.is_short(problem, share.remedy) else self._details(problem)
 
     def _severity(self, problem: Problem) -> str:
         label = pad(self._to(SEVERITIES[problem.severity]), self.label_width)
         return self.paint(label, *_COLOURS[problem.severity])
 
-    def _folded(self, group: Sequence[Problem], room: _Room) -> Iterator[str]:
+    def _folded(self, group: Sequence[Problem]) -> Iterator[str]:
         """Yield several problems in a line, by the ids of their checks."""
-        names = [f"{id_} *" if is_fixable(id_, self.report) else id_ for problem in group for id_ in problem.ids]
-        checks = enumerated(names)
-        is_family = room.folded is None or group[0].severity.rank > room.folded.rank
-        said: Text = Message("{checks} (check -v shows them)", checks=checks)
-        if is_family:
-            said = Message("{checks}: {title}", checks=checks, title=family_title(group[0].check.family))
+        names: list[str] = []
+        for problem in group:
+            marked = {problem.check.id} if fixable(problem, self.report) else {}
+            names += (f"{id_} *" if id_ in marked or is_fixable(id_, self.report) else id_ for id_ in problem.ids)
+        said = Message("{checks} ({details})", checks=enumerated(names), details=_details("check -v"))
         yield from self._names(self._severity(group[0]), said)
 
-    def _statement(self, problem: Problem, lines: int) -> list[str]:
+    def _statement(self, problem: Problem, lines: int, both: _Both) -> list[str]:
         """Return what is wrong: the title, and as much of what was found as fits; the title is never cut."""
-        made = self._once((problem.check.id,), lambda: [*self._said(problem)])
+        key = both.key(problem, lines)
+        made = next(rows for name, rows in self._sayings(problem) if name == key)
         return next((rows for rows in made if len(rows) <= lines), made[-1])
 
-    def _said(self, problem: Problem) -> Iterator[list[str]]:
-        """Yield what may be said of a problem in lines, the longest first and the title last."""
-        room = self.width - self.indent
-        end = self._to(also_text(problem.ids[1:]))
-        exact, others = self._wordings(problem)
-        made = [version for text in exact for version in (text, short_paths(text))]
-        for text in (*made, *_versions(others)):
-            rows = wrap(text + end, room)
-            if all(display_width(row) <= room for row in rows):
-                yield rows
-        yield wrap(others[-1] + end, room)
+    def fitting(self, problem: Problem, lines: int) -> list[str]:
+        """Return the keys of the wordings that fit that many lines, what says most first."""
+        sayings = self._sayings(problem)
+        return [key for key, made in sayings if any(len(rows) <= lines for rows in made)]
 
-    def _wordings(self, problem: Problem) -> tuple[list[str], list[str]]:
-        """Return what may be said of a problem, the longest first: with all its remarks only, and without them.
+    def _sayings(self, problem: Problem) -> list[tuple[str, list[list[str]]]]:
+        """Return what may be said of a problem in rows, by the keys of the wordings."""
+        made = self._said.get(problem.check.id)
+        if made is None:
+            room, end = self.width - self.indent, self._to(also_text(problem.ids[1:]))
+            made = []
+            for wording in wordings(problem, self.lang):
+                wrapped = [wrap(text + end, room) for text in dict.fromkeys(wording.texts)]
+                narrow = [rows for rows in wrapped if all(display_width(row) <= room for row in rows)]
+                made.append((wording.key, narrow or (wrapped if wording.key == TITLE else [])))
+            self._said[problem.check.id] = made
+        return made
 
-        What is expected is a remark; where what was found says by itself what is wrong, it is not needed.
-        """
-        title, findings = problem.check.title, problem.findings
-        rows = statements(findings, self.lang)
-        is_fact = problem.check.probe == _FACT
-        if is_fact:
-            rows = tuple(self._with_name(row) for row in rows)
-        found = self._found(rows, title)
-        if not found or all(adds_nothing(title, finding) for finding in findings):
-            return [], [self._to(title)]
-        says_all = all(len(row.actual.split()) >= PHRASE for row in statements(findings, "en"))
-        exact = [] if says_all else [self._titled(title, self._found(rows, title, expected=True))]
-        parts = [self._found(rows, title, count=count) for count in range(len(rows) - 1, 0, -1)]
-        parts += [
-            self._to(Message("{found}; and {count} more", found=one, count=count))
-            for count, one in enumerate(beginnings(found))
-            if count and len(rows) == 1
-        ]
-        if is_fact:
-            parts.insert(0, self._to(enumerated(subject_text(row.subject) for row in rows)))
-        return exact, [*(self._titled(title, part) for part in (found, *parts)), self._to(title)]
-
-    def _titled(self, title: Text, found: str) -> str:
-        return self._to(Message("{title}: {found}", title=title, found=found))
-
-    def _with_name(self, row: Statement) -> Statement:
-        """Return what was found with the fact's name before it, which is more than the title says."""
-        return row._replace(actual=f"{printable(subject_text(row.subject).to(self.lang))} {row.actual}")
-
-    def _found(
-        self, rows: Sequence[Statement], title: Optional[Text], expected: bool = False, count: Optional[int] = None
-    ) -> str:
-        """Return what was found about each subject, or the first `count`; one that the words name is not named again.
-
-        `title` stands before it, if there is one.
-        """
-        parts: list[Text] = []
-        for row in rows[:count]:
-            text: Text = Literal(printable(row.actual))
-            if expected and row.expected:
-                text = Message("{actual} (expected {expected})", actual=text, expected=printable(row.expected))
-            begun = row.beginning
-            if begun is not None:
-                text = Joined((enumerated(printable(begun).split(", ")), text), "")
-            elif not self._is_named(row, title, len(rows) == 1):
-                text = Message("{subject}: {found}", subject=_few(row.subject), found=text)
-            parts.append(text)
-        said: Text = clauses(part for part in parts if part.en)
-        if count is not None:
-            said = Message("{found}; and {count} more", found=said, count=len(rows) - count)
-        return self._to(said)
-
-    def _is_named(self, row: Statement, title: Optional[Text], is_only: bool) -> bool:
-        """Return whether the title or what was found names the subject, so that it need not stand before it."""
-        if not row.subject or (is_only and (is_plain(row.subject) or row.subject in self._to(title))):
-            return True
-        name = subject_text(printable(row.subject)).to(self.lang)
-        return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", row.actual, re.ASCII) is not None
-
-    def _remedy(self, problem: Problem, looks: bool) -> Iterator[str]:
-        """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more.
-
-        In place of what is too long stands the command that shows it.
-        """
-        rows = [row for line in problem.fixes[:MAX_COMMANDS] for row in self._command(_FIX, line)]
-        rows += [row for text in problem.instructions[:1] for row in self._instruction(text)]
-        if looks and not problem.fixes and not problem.instructions:
-            rows += [row for line in problem.looks[:1] for row in self._command(_LOOK, line)]
-        yield from rows or (self._command(_LOOK, self._details(problem)) if looks else ())
+    def remedy(self, problem: Problem) -> Iterator[str]:
+        """Yield the lines to paste that fix it, else what to do in words, else the first line that shows more."""
+        for line in problem.fixes[:MAX_COMMANDS]:
+            yield from self._command(_FIX, line)
+        for text in problem.instructions[:1]:
+            yield from self._instruction(text)
+        if not problem.fixes and not problem.instructions:
+            for line in problem.looks[:1]:
+                yield from self._command(_LOOK, line)
 
     def _command(self, label: Text, line: str) -> Iterator[str]:
         """Yield a line to paste, in as many as it takes; nothing of a very long one."""
         start, text = self._label(label), printable(line)
         room = self.width - self.indent - display_width(start)
         rows = continued(text, room)
-        if len(rows) > MAX_ROWS or any(display_width(row) > self.width + room for row in rows):
+        if display_width(rows[0]) > self.width + room:
+            return
+        if len(rows) > MAX_ROWS or any(display_width(row) > room for row in rows[1:]):
             return
         for number, row in enumerate(rows):
             before = self.paint(start, "dim") if number == 0 else " " * display_width(start)
@@ -302,15 +249,21 @@ class _Page:
     def _instruction(self, text: Text) -> Iterator[str]:
         """Yield the first sentence; nothing where two lines do not hold it."""
         start, said = self._label(_DO), first_sentence(self._to(text))
-        if fits(start + said, self.width - self.indent, 2):
+        if fits(start + said, self.width - self.indent, MAX_BRIEF + self.more):
             rows = wrap(start + said, self.width - self.indent)
             yield " " * self.indent + self.paint(start, "dim") + rows[0][len(start) :]
             yield from (" " * self.indent + row for row in rows[1:])
 
-    def _details(self, problem: Problem) -> str:
+    def _details(self, problem: Problem) -> Iterator[str]:
+        """Yield what shows the remedy that is too long; of a recorded host in words where its name is long, too."""
         of_recording = f" --snapshot {quote(self.report.snapshot)}" if self.report.snapshot else ""
-        line = f"envtune check -v --select {problem.check.id}{of_recording}"
-        return printable(with_catalogs(line, self.report.catalogs))
+        line = printable(with_catalogs(f"envtune check -v --select {problem.check.id}", self.report.catalogs))
+        start = self._label(_LOOK)
+        if display_width(start + line + of_recording) <= self.width - self.indent or not of_recording:
+            yield from self._command(_LOOK, line + of_recording)
+            return
+        said = self._to(_details(line.removeprefix("envtune ")))
+        yield from (" " * self.indent + self.paint(row, "dim") for row in wrap(said, self.width - self.indent))
 
     def _label(self, label: Text) -> str:
         words = self._to(label)
@@ -320,23 +273,33 @@ class _Page:
         for finding in notes(self.report.findings):
             yield from self._row(NOTE, finding.id, wrap(self._to(finding.check.title), self.width - self.indent))
 
-    def unknown(self, room: _Room) -> Iterator[str]:
+    def unknown(self, room: Unknown, both: _Both) -> Iterator[str]:
         """Yield why something is unknown, each reason once; the checks of which it takes too many lines together."""
-        reasons = _reasons([f for f in self.report.findings if f.outcome is Outcome.UNKNOWN])
-        most = room.reasons if len(reasons) <= room.reasons else room.reasons - 1
+        told = both.told(room)
         rest: list[str] = []
-        for reason, ids in reasons:
-            said, end = spelled(self._to(reason), self.lang), self._to(also_text(ids[1:]))
-            rows = _fitting(said, self.width - self.indent, room.unknown + self.more, end) if most else []
-            if rows:
-                most -= 1
-                yield from self._row(OUTCOMES[Outcome.UNKNOWN], ids[0], rows)
+        for number, (reason, ids) in enumerate(self.reasons):
+            if number in told:
+                yield from self._row(OUTCOMES[Outcome.UNKNOWN], ids[0], self._reason(reason, ids, room))
             else:
-                rest += ids
+                rest += (id_ for id_ in ids if id_ not in rest)
         if rest:
             label = self.paint(pad(self._to(OUTCOMES[Outcome.UNKNOWN]), self.label_width), "dim")
-            checks = some([*dict.fromkeys(rest)], MAX_UNKNOWN)
-            yield from self._names(label, Message("{checks} (check -v shows why)", checks=checks))
+            yield from self._names(label, _untold(rest, both.named(rest)))
+
+    def names_that_fit(self, ids: Sequence[str]) -> int:
+        """Return how many of the checks can be named in a line."""
+        width = self.width - self.label_width
+        return next((most for most in MAX_UNKNOWN if fits(self._to(_untold(ids, most)), width, 1)), MAX_UNKNOWN[-1])
+
+    def told(self, room: Unknown) -> set[int]:
+        """Return the numbers of the reasons that have a row of their own."""
+        most = room.reasons if len(self.reasons) <= room.reasons else room.reasons - 1
+        fitting = [number for number, (reason, ids) in enumerate(self.reasons) if self._reason(reason, ids, room)]
+        return {*fitting[:most]}
+
+    def _reason(self, reason: Text, ids: Sequence[str], room: Unknown) -> list[str]:
+        said, end = spelled(self._to(reason), self.lang), self._to(also_text(ids[1:]))
+        return _fitting(said, self.width - self.indent, room.lines + self.more, end)
 
     def _names(self, label: str, said: Text) -> Iterator[str]:
         """Yield a row that names several checks, the first where that of other rows stands."""
@@ -350,6 +313,7 @@ class _Page:
         yield from (" " * self.indent + row for row in rows[1:])
 
     def tail(self) -> Iterator[str]:
+        yield from policy_lines(self.report, self.lang, self.width)
         if any(fixable(problem, self.report) for problem in self.found):
             yield from self._lines(self._fixable())
         outcomes = {**self.counts.outcomes, Outcome.WAIVED: self.counts.waived}
@@ -359,7 +323,7 @@ class _Page:
             if outcomes[outcome]
         ]
         shown = (printable(with_catalogs(verb, self.report.catalogs)) for verb in ("check -v", "explain ID"))
-        details = Message("details: {commands}", commands=enumerated(shown))
+        details = _details(enumerated(shown))
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
     def _fixable(self) -> Text:
@@ -368,47 +332,25 @@ class _Page:
         ids = [id_ for problem in self.found for id_ in problem.ids]
         done = sum(1 for id_ in ids if is_fixable(id_, self.report))
         here = sum(1 for id_ in ids if id_ in (self.report.fixable or ()))
-        template = N_("* {count} of {all}: {fix} shows the changes, {fix} --apply makes them")
-        if self.report.snapshot and here == done:
-            template = N_("* {count} of {all}: {fix} --snapshot shows the changes, --apply only on the host")
-        elif self.report.snapshot:
-            template = N_("* {count} of {all}: {fix} --apply on the host; fix --snapshot shows {here} of them")
+        template = N_("* {count} of {all} can be fixed: {fix} shows how, {fix} --apply does it")
+        if self.report.snapshot:
+            template = N_("* {count} of {all} can be fixed: {fix} --apply on the host; --snapshot shows {here}")
         return Message(template, count=done, all=len(ids), fix=fix, here=here)
 
 
-def _grouped(found: Iterable[Problem], room: _Room) -> Iterable[Sequence[Problem]]:
-    """Return the problems in their order, those together that share a line."""
-    groups: dict[tuple[Severity, str], list[Problem]] = {}
-    for problem in found:
-        name = problem.check.id
-        if room.folded is not None and problem.severity.rank <= room.folded.rank:
-            name = ""
-        elif room.families is not None and problem.severity.rank <= room.families.rank:
-            name = problem.check.family
-        groups.setdefault((problem.severity, name), []).append(problem)
-    return groups.values()
+def _untold(ids: Sequence[str], most: int) -> Text:
+    return Message("{checks} (check -v shows why)", checks=some(ids, most))
 
 
-def _versions(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text, then with long paths shortened, then without remarks."""
-    for text in texts:
-        short = short_paths(text)
-        yield from (text, short, without_remarks(short))
+def _details(commands: Text | str) -> Text:
+    return Message("details: {commands}", commands=commands)
 
 
 def _fitting(text: str, width: int, lines: int, end: str) -> list[str]:
     """Return the text with `end` after it, or without its last clauses; nothing where that takes too many lines."""
-    made = [*_versions([text]), *beginnings(without_remarks(short_paths(text)))]
+    made = [*versions([text]), *beginnings(without_remarks(short_paths(text)))]
     said = next((one for one in made if fits(one + end, width, lines)), None)
     return [] if said is None else wrap(said + end, width)
-
-
-def _few(subject: str) -> Text:
-    """Return the subjects, of many the first only."""
-    names = printable(subject).split(", ")
-    if len(names) <= MAX_SUBJECTS:
-        return subject_text(", ".join(names))
-    return Message("{names} and {count} more", names=subject_text(names[0]), count=len(names) - 1)
 
 
 def _reasons(findings: Sequence[Finding]) -> list[tuple[Text, tuple[str, ...]]]:

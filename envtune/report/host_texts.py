@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Optional
 
+from envtune.audit.subjects import SYSTEMS, system_name
 from envtune.job.target import THIS_SHELL
 from envtune.messages import Joined, Literal, Message, Text, in_context, listed
 from envtune.model import Fact, Report, Source
@@ -22,7 +23,7 @@ def header_texts(report: Report) -> Mapping[str, Text]:
         reason = fact.reason or Literal("")
         return Message("unknown ({reason})", reason=reason)
 
-    system = Joined([show("os"), show("os_version")], " ")
+    system = Joined([_system(show("os")), show("os_version")], " ")
     cpus = facts.get("cpus")
     known = cpus is not None and cpus.value is not None
     shown = Message("{count} CPUs", count=show("cpus")) if known else Message("CPUs: {count}", count=show("cpus"))
@@ -40,7 +41,7 @@ def host_texts(report: Report) -> list[Text]:
     values = {fact.name: fact.value for fact in report.facts}
     machine = kind_of_machine(report.facts)
     python = report.target.get("python_version")
-    system = [values.get(name) or "?" for name in ("os", "os_version", "arch")]
+    system = [system_name(values.get("os") or "?"), *(values.get(name) or "?" for name in ("os_version", "arch"))]
     parts = [
         *_ascend(values),
         Message("Python {version}", version=python) if python else Message("Python unknown"),
@@ -49,6 +50,10 @@ def host_texts(report: Report) -> list[Text]:
     ]
     job = report.target.get("environment", THIS_SHELL)
     return parts if job == THIS_SHELL else [*parts, _job(report.target)]
+
+
+def _system(name: Text) -> Text:
+    return Literal(system_name(name.en)) if name.en.lower() in SYSTEMS else name
 
 
 def _ascend(values: Mapping[str, Optional[str]]) -> Iterator[Text]:

@@ -15,9 +15,10 @@ from envtune.model import Change
 from envtune.ranges import join_subjects
 from envtune.report.layout import Paint, clip, first_clauses, fits, indent, pad, printable, wrap
 from envtune.report.plan_text import DISRUPTION, NOT_FIXED, NOTHING, PLANNED, STATES, brief_reason, summary
-from envtune.report.words import also_text
+from envtune.report.words import also_text, few_subjects
 
 MAX_LINES = 4  # of what one change does
+MAX_STEP = 3  # of what a person does
 MAX_SETTINGS = 6  # of one file, beyond which their number is enough
 
 
@@ -81,20 +82,27 @@ class _Page:
     def _reasons(self, skipped: Sequence[SkippedFinding]) -> Iterator[tuple[SkippedFinding, str]]:
         """Yield why each is not fixed; of several that are unknown, or not in a recording, no details."""
         unknown = len({finding.finding for finding in skipped if is_unknown(finding)}) > 1
-        see = self._to(Message("it could not be checked; envtune check shows why"))
+        see = self._to(Message("unknown; why: envtune check -v"))
         on_host = self._to(Message("run fix on the host itself: the snapshot lacks what it needs"))
         for finding in skipped:
             if finding.elsewhere == "host":
                 yield finding, on_host
             else:
-                yield finding, see if unknown and is_unknown(finding) else brief_reason(finding, self.lang)
+                yield finding, see if unknown and is_unknown(finding) else self._brief(finding)
+
+    def _brief(self, finding: SkippedFinding) -> str:
+        """Return the reason, with the subjects where it is about several."""
+        said = brief_reason(finding, self.lang)
+        if not finding.steps or ", " not in finding.subjects or finding.reason.en.endswith(":"):
+            return said
+        return self._to(Message("{reason} ({subjects})", reason=said, subjects=few_subjects(finding.subjects)))
 
     def _said(self, reason: str, finding: SkippedFinding, width: int) -> list[str]:
         """Return the reason in a line or two; a line to paste is never cut."""
         is_command = bool(finding.steps) and finding.reason.en.endswith(":")
-        return (
-            wrap(reason, width) if is_command and fits(reason, width, 2) else first_clauses(reason, width, is_command)
-        )
+        if is_command and fits(reason, width, MAX_STEP):
+            return wrap(reason, width)
+        return first_clauses(reason, width, is_command)
 
 
 def _ids(group: Sequence[Change]) -> str:
@@ -141,7 +149,10 @@ def _conditions(groups: Sequence[Sequence[Change]]) -> Iterator[Text]:
     for texts, names in rows.items():
         said = listed(texts)
         is_all = len(names) == len(groups)
-        yield said if is_all else Message("{changes}: {conditions}", changes=enumerated(names), conditions=said)
+        if len(names) == 1 and "-" not in names[0]:
+            yield said if is_all else Message("{changes}: {conditions}", changes=names[0], conditions=said)
+        else:
+            yield Message("{changes}: each {conditions}", changes=enumerated(names), conditions=said)
 
 
 def _conditions_of(change: Change) -> Iterator[Text]:

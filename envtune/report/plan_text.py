@@ -14,7 +14,19 @@ from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, only_looks
 from envtune.fix.shell_commands import commands
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Change
-from envtune.report.layout import Paint, beginnings, clip, display_width, fits, indent, pad, printable, spelled, wrap
+from envtune.report.layout import (
+    Paint,
+    beginnings,
+    clip,
+    display_width,
+    first_sentence,
+    fits,
+    indent,
+    pad,
+    printable,
+    spelled,
+    wrap,
+)
 
 VIEWS: Mapping[str, Text] = {
     "live": Message("the running state, until the next boot"),
@@ -137,7 +149,7 @@ class _Renderer:
         yield self.paint(NOT_FIXED.to(self.lang), "bold")
         by_reason: dict[tuple[Text, tuple[Text, ...]], list[str]] = {}
         for finding in skipped:
-            subjects = printable(subject_text(finding.subject).to(self.lang))
+            subjects = printable(subject_text(finding.subjects or finding.subject).to(self.lang))
             name = f"{finding.finding} [{subjects}]" if finding.subject else finding.finding
             by_reason.setdefault((_reason(finding), finding.steps), []).append(name)
         for (reason, steps), names in by_reason.items():
@@ -178,8 +190,8 @@ def brief_reason(finding: SkippedFinding, lang: str) -> str:
     reason = spelled(_reason(finding).to(lang), lang)
     if finding.steps and finding.reason.en.endswith(":"):
         is_one_line = len(finding.steps) == 2 and not only_looks(finding.steps[1])
-        step = finding.steps[1 if is_one_line else 0]
-        reason += ("" if lang == "zh" else " ") + step.to(lang)
+        step = finding.steps[1 if is_one_line else 0].to(lang)
+        reason += ("" if lang == "zh" else " ") + (step if is_one_line else first_sentence(step))
     return printable(reason)
 
 

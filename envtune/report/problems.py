@@ -155,7 +155,7 @@ class Statement(NamedTuple):
     def beginning(self) -> Optional[str]:
         """What of the subject stands before what was found, where that begins with the rest of it; else None.
 
-        `HCCL 60000-60015` and `60000-60015 in ip_local_port_range` need the `HCCL ` only.
+        `HCCL 60000-60015` and `60000-60015 not reserved` need the `HCCL ` only.
         """
         words = self.subject.split(" ")
         for number in range(len(words)):

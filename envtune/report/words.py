@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Mapping, Sequence
 
+from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import Counts, Verdict, count_checks, verdict
 from envtune.messages import Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Finding, Outcome, Report, Severity
 from envtune.report.host_texts import kind_of_machine
+from envtune.report.layout import printable
 
 SEVERITIES: Mapping[Severity, Text] = {
     Severity.CRITICAL: Message("critical"),
@@ -57,12 +59,21 @@ def verdict_colour(report: Report) -> str:
     return VERDICTS[verdict(report.findings, report.facts)][1]
 
 
+MAX_SUBJECTS = 3  # of which the same is said
 MAX_IDS = 4  # of checks that are named beside another one
 
 
 def also_text(ids: Sequence[str]) -> Text:
     """Return what names further checks behind one; nothing where there are none."""
     return Message(" (also {checks})", checks=some(ids, MAX_IDS)) if ids else Literal("")
+
+
+def few_subjects(subject: str) -> Text:
+    """Return the subjects that are joined in one, of many the first only."""
+    names: Sequence[str] = printable(subject).split(", ")
+    if len(names) <= MAX_SUBJECTS:
+        return subject_text(", ".join(names))
+    return Message("{names} and {count} more", names=subject_text(names[0]), count=len(names) - 1)
 
 
 def some(names: Sequence[str], most: int) -> Text:
@@ -84,8 +95,8 @@ def problems_text(findings: Iterable[Finding]) -> Text:
         if count
     ]
     return plural(
-        "{count} check failed ({severities})",
-        "{count} checks failed ({severities})",
+        "{count} problem ({severities})",
+        "{count} problems ({severities})",
         sum(found.values()),
         severities=enumerated(parts),
     )
@@ -125,4 +136,4 @@ def _undecided(counts: Counts) -> Iterator[Text]:
     if errors:
         yield Message("{count} of them with an error in envtune", count=errors)
     if unknown:
-        yield plural("{count} check could not be run", "{count} checks could not be run", unknown)
+        yield plural("{count} check unknown", "{count} checks unknown", unknown)

@@ -22,7 +22,6 @@ LINES = [
     ("export DUMP_GE_GRAPH=2", "ENV004 ENV015"),
     ("export DUMP_GRAPH_LEVEL=2", "ENV005 ENV015"),
     ("export ASCEND_GLOBAL_EVENT_ENABLE=1", "ENV006 ENV015"),
-    ("export COMBINED_ENABLE=0", "ENV008"),
     ("export HCCL_WHITELIST_DISABLE=0", "ENV010 ENV104"),
     ("export ACL_DUMP_DATA=1", "ENV013 ENV015"),
     ("export HCCL_CONNECT_TIMEOUT=60", "ENV103"),
@@ -54,7 +53,7 @@ def test_what_is_wrong_there_has_a_fix_there() -> None:
     data["files"] = {**data["files"], SCRIPT: "export TASK_QUEUE_ENABLE=0\ntorchrun train.py\n"}
     data["target"] = {"script": SCRIPT}
     advice = train(open_context(SnapshotHost(data), recorded_options(data["target"])))
-    assert {row.name: row.value for row in advice.settings} == {"TASK_QUEUE_ENABLE": "1", "COMBINED_ENABLE": "1"}
+    assert {row.name: row.value for row in advice.settings} == {"TASK_QUEUE_ENABLE": "1"}
 
 
 def test_a_finished_job_gets_no_lines_for_its_file() -> None:

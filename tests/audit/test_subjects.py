@@ -55,7 +55,7 @@ def test_a_subject_is_a_name_or_is_translated(host: str) -> None:
             "PCI 0000:01:00.0, PCI 0000:02:00.0",
             "PCI 0000:01:00.0、PCI 0000:02:00.0",
         ),
-        ("driver after the next boot", "driver after the next boot", "重启后的驱动"),
+        ("driver after the next boot", "driver after a reboot", "重启后的驱动"),
         ("affinity library", "affinity library", "亲和库"),
         ("npu2-7", "npu2-7", "npu2-7"),
         ("PATH, PYTHONPATH", "PATH, PYTHONPATH", "PATH、PYTHONPATH"),

@@ -234,7 +234,7 @@ def test_explain_a_mistyped_probe_names_the_nearest() -> None:
 
 
 def test_a_check_says_what_it_reads_in_chinese_too() -> None:
-    assert "cpu.governors：每个频率策略的调速器。" in run("explain", "CPU001", "--lang", "zh").stdout
+    assert "cpu.governors：每组共用调速器的 CPU 的调速器。" in run("explain", "CPU001", "--lang", "zh").stdout
 
 
 # ---------------------------------------------------------------------- list

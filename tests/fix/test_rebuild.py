@@ -77,7 +77,7 @@ def test_the_same_host_gives_the_same_plan(catalogue: Catalogue, lang: str) -> N
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/contracts").glob("*.tar.gz")), ids=lambda path: path.name)
 def test_every_recorded_host_gives_the_same_plan(catalogue: Catalogue, path: Path) -> None:
     saved = planned(open_host(path), catalogue, "", lang="zh", peers=("10.0.0.2",))
-    assert saved["changes"]
+    assert saved["changes"] or path.name.startswith(("a3-", "container-"))  # there nothing can be changed
     assert json.loads(render(again(saved, open_host(path), catalogue).plan, "zh"))["changes"] == saved["changes"]
 
 
@@ -160,7 +160,7 @@ def test_a_plan_holds_no_secret_of_the_files_it_changes(catalogue: Catalogue) ->
     )
     for name, key in (("/home/t/train.sh", "script"), ("/home/t/job.env", "env_file")):
         text = "\n".join(line if key == "script" else line.replace("export ", "") for line in lines) + "\n"
-        on = partial(host, {name: text}, like=["npu-910b-8", "torch210"])
+        on = partial(host, {name: text}, like=["npu-910a-8", "torch150"])
         saved = planned(on(), catalogue, "ENV", **{key: name})
         (change,) = (change for change in saved["changes"] if change["target"] == name)
         (operation,) = change["operations"]

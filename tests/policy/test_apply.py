@@ -43,3 +43,11 @@ def test_a_variable_is_exported_as_the_policy_wants_it() -> None:
 
 def test_what_the_policy_does_not_name_stays() -> None:
     assert checks("fail_on: low") == {c.id: c for c in shipped().checks}
+
+
+def test_a_title_says_that_the_policy_is_meant() -> None:
+    """What the catalogue recommends is another number, and a number without its unit says little."""
+    changed = checks("thresholds: {SYS005: 1024}")["SYS005"]
+    assert changed.title.en == "Memory is below the recommendation for an eight-NPU host (by the site's policy)"
+    assert changed.title.zh == "内存低于八卡主机的推荐值（按站点策略）"
+    assert changed.remedy is not None and "1024" not in changed.remedy.en

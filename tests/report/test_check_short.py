@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Optional
+from typing import Iterable, Optional
 
 import pytest
 from helpers.recorded import host_names, kept_names, kept_report
@@ -12,6 +12,7 @@ from helpers.recorded import recorded_report as made
 from helpers.rows import sampled
 
 from envtune.audit.remedies import REFUSED
+from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import count_checks
 from envtune.catalog import load
 from envtune.diagnose.events.forms import _OWN_REPORT
@@ -20,12 +21,12 @@ from envtune.model import Command, Evidence, Finding, Outcome, Report, Severity
 from envtune.report.check_short import render
 from envtune.report.check_text import render as render_long
 from envtune.report.layout import display_width
-from envtune.report.problems import fixable, problems, statements
+from envtune.report.problems import adds_nothing, fixable, planned, problems, statements
 
 TROUBLED = "910b-openeuler2203-troubled"
 HEAD = {
-    "en": "NOT READY  node18: 13 checks failed (1 critical, 1 high, 9 medium, 2 low)",
-    "zh": "未就绪  node18：13 项检查未通过（致命 1、严重 1、一般 9、轻微 2）",
+    "en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)",
+    "zh": "未就绪  node18：13 个问题（致命 1、严重 1、一般 9、轻微 2）",
 }
 
 
@@ -71,12 +72,15 @@ def test_any_number_of_problems_fits(lang: str) -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", sampled(host_names(), 3))
 def test_titles_are_whole(name: str, width: int, lang: str) -> None:
-    """What has a line of its own begins with the title of its check, whatever else there is room for."""
+    """What has a line of its own begins with the title of its check, or says what was found and of what."""
     rows = rows_of(page_of(name, lang, width))
     for problem in problems(made(name).findings):
         row = rows[problem.check.id]
         if not SHARED.match(row):
-            assert squeezed(problem.check.title.to(lang)) in squeezed(row)
+            found = [part for part in statements(problem.findings, lang) if squeezed(part.actual[:12]) in squeezed(row)]
+            is_shared = "(details: " in row or "（详情：" in row
+            named = [one for one in subjects(problem.findings, lang) if one in squeezed(row)]
+            assert squeezed(problem.check.title.to(lang)) in squeezed(row) or found or named or is_shared
 
 
 ID = r"[A-Z]{2,4}\d{3}"
@@ -139,10 +143,10 @@ def test_what_is_wrong_is_not_cut(name: str, width: int, lang: str) -> None:
 def test_the_first_line_and_the_footer_count_checks(name: str, width: int) -> None:
     report = made(name)
     page = " ".join(page_of(name, "en", width).split())
-    counted = re.search(r"(\d+) checks? failed \(", page)
+    counted = re.search(r"(\d+) problems? \(", page)
     assert (int(counted[1]) if counted else 0) == count_checks(report.findings).problems
     failed = {f.id for f in report.findings if f.outcome is Outcome.FAIL and not f.check.note}
-    marked = re.search(r"\* (\d+) of (\d+): ", page)
+    marked = re.search(r"\* (\d+) of (\d+) can be fixed: ", page)
     fixed = failed & {*(report.fixable or ()), *report.elsewhere}
     assert (len(fixed), len(failed) if fixed else 0) == ((int(marked[1]), int(marked[2])) if marked else (0, 0))
 
@@ -237,7 +241,7 @@ def test_the_remedy_is_what_fixes_else_what_shows_more() -> None:
     assert "do: Set TMPDIR " in words and "fix:" not in words, "the remedy in words"
     marked = one(finding("SYS009", "", "bad", look, fix), fixable=("SYS009",))
     assert "SYS009 * " in " ".join(marked) and "rm /x" not in " ".join(marked)
-    assert marked[-2] == "* 1 of 1: envtune fix shows the changes, envtune fix --apply makes them"
+    assert marked[-2] == "* 1 of 1 can be fixed: envtune fix shows how, envtune fix --apply does it"
 
 
 def test_a_line_to_paste_is_broken_where_a_shell_reads_on() -> None:
@@ -265,7 +269,7 @@ def test_a_recorded_host_is_named_by_the_command_that_shows_more() -> None:
 def test_what_is_expected_of_a_variable_and_what_is_taken_are_shown(width: int) -> None:
     page = " ".join(render(made(TROUBLED), "en", width=width).split())
     assert "HCCL_RDMA_TC: 133 (expected a multiple of 4 from 0 to 255)" in page
-    assert "conflict with other programs: port 60003: in use: 0.0.0.0 node_exporter" in page
+    assert "port 60003: in use: 0.0.0.0 node_exporter" in page
 
 
 def test_a_line_to_paste_is_never_cut() -> None:
@@ -289,8 +293,57 @@ def test_a_report_in_a_log_is_no_event(lang: str) -> None:
 
 def test_commands_have_the_catalogue_of_the_check() -> None:
     plain = render(made(TROUBLED), "en", width=120).splitlines()
-    assert plain[-1].endswith("details: check -v, explain ID") and "envtune fix shows" in plain[-2]
+    assert plain[-1].endswith("details: check -v, explain ID") and "envtune fix shows how" in plain[-2]
     named = made(TROUBLED)._replace(catalogs=("site", "/opt/my checks"))
     end = " ".join(render(named, "en", width=120).split("\n\n")[-1].split())
     more = "--catalog site --catalog '/opt/my checks'"
     assert f"envtune fix {more} shows" in end and f"details: check -v {more}, explain ID {more}" in end
+
+
+TOLD = re.compile(r"(?m)^ +(?:(fix|do|look|details)(?=: )|(修复|处理|查看|详情)(?=：))")
+IN_ENGLISH = {"修复": "fix", "处理": "do", "查看": "look", "详情": "details"}
+
+
+def told(page: str) -> dict[str, list[str]]:
+    """By check the kinds of the lines below what is wrong, in the order of the page."""
+    return {
+        id_: [found[0] or IN_ENGLISH[found[1]] for found in TOLD.findall(row)] for id_, row in rows_of(page).items()
+    }
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", [*host_names(), *kept_names()])
+def test_each_language_tells_the_same(name: str, width: int) -> None:
+    """The same checks in the same order, the same kinds of remedies, and the same subjects."""
+    report = kept_report(name) if name in kept_names() else made(name)
+    english, chinese = (render(report, lang, width=width) for lang in ("en", "zh"))
+    assert [*told(english).items()] == [*told(chinese).items()]
+    for problem in problems(report.findings):
+        rows = [squeezed(rows_of(page)[problem.check.id]) for page in (english, chinese)]
+        for one, other in zip(subjects(problem.findings, "en"), subjects(problem.findings, "zh")):
+            if one.isascii() and other.isascii():  # a name: a word of ours may be in a title of one language only
+                assert (one in rows[0]) == (other in rows[1]), (problem.check.id, one)
+
+
+def subjects(found: Iterable[Finding], lang: str) -> list[str]:
+    """The subjects as a row may name them, of a path the last part."""
+    names = dict.fromkeys(part for finding in found for part in finding.subject.split(", "))
+    return [squeezed(subject_text(name).to(lang).rpartition("/")[2]) for name in names if name]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", [*host_names(), *kept_names()])
+def test_the_worst_findings_are_told_first(name: str, width: int, lang: str) -> None:
+    """What is critical is more than its title, and has a remedy."""
+    report = kept_report(name) if name in kept_names() else made(name)
+    page = render(report, lang, width=width)
+    kinds, rows = told(page), rows_of(page)
+    for problem in problems(report.findings):
+        id_, title = problem.check.id, problem.check.title
+        if problem.severity is not Severity.CRITICAL:
+            continue
+        assert kinds[id_] or planned(problem, report)
+        if not all(adds_nothing(title, finding) for finding in problem.findings):
+            said = squeezed(rows[id_][: TOLD.search(rows[id_]).start() if kinds[id_] else None]).replace("*", "")
+            assert not said.endswith(squeezed(f"{id_}{title.to(lang)}")), said

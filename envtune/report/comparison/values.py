@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 
 from envtune.audit.settings import PACKAGE, VARIABLE
 from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context
-from envtune.report.layout import printable
+from envtune.report.layout import printable, short_paths
 
 LONGEST = 100  # characters of a value that are shown
 _WORDS = {
@@ -25,6 +25,9 @@ def value_text(name: str, value: Optional[str]) -> Text:
     if ":" not in name and value in _WORDS:
         return _WORDS[value]
     shown = printable(value)
+    if len(shown) > LONGEST and ":" in shown:
+        first, *others = shown.split(":")
+        return Message("{names} and {count} more", names=short_paths(first), count=len(others))
     return Literal(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...")
 
 
@@ -40,7 +43,7 @@ def contrast(name: str, value: Optional[str], other: Optional[str]) -> Text:
 
 
 def _shown(paths: Sequence[str]) -> Text:
-    return enumerated(printable(path) for path in paths)
+    return enumerated(printable(path) or Message("(empty)") for path in paths)
 
 
 def _missing(entries: Sequence[str], others: Sequence[str]) -> list[str]:

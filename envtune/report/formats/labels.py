@@ -29,7 +29,7 @@ LABELS: Mapping[str, Text] = {
     "waiver": Message("waiver"),
     "problems": in_context("heading", "Problems"),
     "notes": in_context("heading", "Notes"),
-    "unknown": Message("Could not be checked"),
+    "unknown": in_context("heading", "Unknown"),
     "others": Message("All other checks"),
     "wrong": Message("What is wrong"),
     "families": Message("All checks"),

@@ -8,7 +8,7 @@ from typing import Iterable, Literal, Optional, Union
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.messages import Message, Text, alternatives, enumerated
+from envtune.messages import Message, Text, alternatives, clauses, enumerated
 from envtune.model import Evidence, Reading
 from envtune.resources.cann.compatibility import (
     MatrixRow,
@@ -107,11 +107,12 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     number, by_list = _by_list(package, cann)
     matrix_voice, rows = _by_matrix(package, cann.version)
     newer = (newer_cann(cann.version) if cann.version else None) or newer_driver(package.version or package.bundle)
+    voices = _voices(by_list, matrix_voice)
     shown: Text = Message(
         "{verdict} (driver {driver}, CANN {cann})",
         driver=package.shown,
         cann=enumerated([cann.version or "?", *([number] if number else [])]),
-        verdict=_voices(by_list, matrix_voice),
+        verdict=voices,
     )
     if newer is not None:
         shown = Message("{reason}; {newer}", reason=shown, newer=newer)
@@ -124,7 +125,10 @@ def judge_driver(package: DriverPackage, cann: Install) -> Reading:
     too_narrow = cann.version is not None and newer_cann(cann.version) is not None  # the list predates that CANN
     too_narrow = too_narrow or _serves_product(package, number)
     if matrix_voice is False or (by_list is False and not too_narrow):
-        return Reading("driver", "mismatch", evidence, shown, expected)
+        pair = {"driver": package.shown, "cann": cann.version or number}
+        why = clauses([voices, number] if number else [voices])
+        refused = Message("{driver} does not support CANN {cann} ({why})", **pair, why=why)
+        return Reading("driver", "mismatch", evidence, refused, expected)
     reason = Message("{shown}; not among the published pairs of {month}", shown=shown, month=published())
     return Reading("driver", None, evidence, shown, expected, reason=reason)
 

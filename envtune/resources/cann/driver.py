@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional
+from contextlib import suppress
+from typing import Iterable, Iterator, Optional
 
 from envtune.collector.sources.cann import DRIVER_INFO, key_values
 from envtune.context import Context
 from envtune.context.registry import fact, probe
-from envtune.errors import HostError, Missing, Undetermined, Unreadable
+from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
 from envtune.host import Host, is_dir
-from envtune.messages import Literal, Message, Text, alternatives, enumerated, listed
-from envtune.model import Evidence, Fact, Reading
+from envtune.messages import N_, Joined, Literal, Message, Text, alternatives, enumerated, listed
+from envtune.model import Command, Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
 from envtune.resources.npu.board import compatibility
@@ -135,12 +136,34 @@ def driver_running(context: Context) -> Iterable[Reading]:
     if same_driver(package, running):
         shown = Message("{version} in the files and in npu-smi", version=running)
         return [Reading("driver", "same", evidence, shown, expected)]
-    shown = Message(
-        "driver {files} is installed, but {running} is running: a reboot is needed",
-        files=package.shown,
-        running=running,
-    )
-    return [Reading("driver", "different", evidence, shown, expected)]
+    shown = Message("{files} is installed, {running} is running", files=package.shown, running=running)
+    return [Reading("driver", "different", evidence, shown, expected, commands=_before_reboot(context, package))]
+
+
+def _before_reboot(context: Context, package: DriverPackage) -> tuple[Command, ...]:
+    """Return what to do before the installed driver is started by a reboot; nothing where it may be."""
+    if in_container(context):
+        return (Command("fix", Message("Create the container anew: it has files of another driver than the host's.")),)
+    rejected = [*_rejected_by(context, package)]
+    if not rejected:
+        return ()
+    template = N_("Solve {checks} first: the installed driver does not support {others}.")
+    names = Joined((name for name, _ in rejected), Message(" and "))
+    return (Command("fix", Message(template, others=names, checks=enumerated(check for _, check in rejected))),)
+
+
+def _rejected_by(context: Context, package: DriverPackage) -> Iterator[tuple[Text, str]]:
+    """Yield what the installed driver does not support, with the check about it."""
+    from envtune.resources.cann.compatibility_probes import judge_driver
+    from envtune.resources.cann.installs import active_install
+
+    with suppress(HostError, Undetermined, NotApplicable):
+        if judge_firmware(package, context.cached(read_package, "firmware")).value == "mismatch":
+            yield Message("the firmware"), "CANN006"
+    with suppress(HostError, Undetermined, NotApplicable):
+        cann = active_install(context)
+        if judge_driver(package, cann).value == "mismatch":
+            yield Literal(f"CANN {cann.version}"), "CANN101"
 
 
 @fact("driver")
@@ -230,7 +253,7 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
     shown = Message(
         "{bundle}{verdict} (driver {driver}, firmware {firmware})",
         driver=driver.shown,
-        firmware=firmware.version or firmware.shown,
+        firmware=_firmware_text(firmware),
         bundle=_SAME_BUNDLE if same_bundle else "",
         verdict=_BOTH.get((by_driver, by_firmware)) or listed((_OF_DRIVER[by_driver], _OF_FIRMWARE[by_firmware])),
     )
@@ -244,6 +267,13 @@ def judge_firmware(driver: DriverPackage, firmware: DriverPackage) -> Reading:
     if by_driver is False and by_firmware is False:
         return Reading("firmware", "mismatch", evidence, shown, expected)
     return Reading("firmware", None, evidence, shown, expected, reason=shown)
+
+
+def _firmware_text(firmware: DriverPackage) -> Text:
+    """Return the version that the driver's list means, with that of the package, by which a person knows it."""
+    if not firmware.version or not firmware.bundle:
+        return Literal(firmware.shown)
+    return Message("{version} of package {package}", version=firmware.version, package=firmware.bundle)
 
 
 _SAME_BUNDLE = Message("one release package (equal package_version); ")

@@ -21,8 +21,8 @@ from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import Denied, HostError, host_error_text
 from envtune.host import Host, exists, is_dir
-from envtune.messages import Literal, Message, Text, enumerated
-from envtune.model import Evidence, Reading
+from envtune.messages import N_, Literal, Message, Text, enumerated
+from envtune.model import Command, Evidence, Reading
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install, has_components, install_root
 
@@ -159,7 +159,18 @@ def one_install(context: Context) -> Iterable[Reading]:
             judge = _single_path if name in INSTALL_VARIABLES else _path_list
             reading = judge(context, install, name, variables[name])
             readings += [] if reading is None else [reading]
-    return readings if any(r.subject != "PATH" for r in readings) else [_none_set(context, install)]
+    if all(reading.subject == "PATH" for reading in readings):
+        return [_none_set(context, install)]
+    return [_with_repair(context, install, reading) if reading.value is False else reading for reading in readings]
+
+
+def _with_repair(context: Context, install: Install, reading: Reading) -> Reading:
+    """Return the reading with what repairs it: in this shell the script alone would leave the other paths in place."""
+    script = _sourcing(context, install).get("script")
+    if script is None:
+        return reading
+    template = N_("Remove the paths of other installs where they are set, then source only {script}.")
+    return reading._replace(commands=(Command("fix", Message(template, script=script)),))
 
 
 def _single_path(context: Context, install: Install, name: str, value: str) -> Optional[Reading]:

@@ -42,7 +42,10 @@ class Policy(NamedTuple):
 
 @probe("cpu.governors", formerly="cpufreq.governors")
 def governors(context: Context) -> Iterable[Reading]:
-    """Governor of every policy. Source: porting guide 003:1355, which reads cpu0 only."""
+    """Governor of each group of CPUs that share one.
+
+    Source: porting guide 003:1355, which reads cpu0 only.
+    """
     return context.cached(_governors)
 
 

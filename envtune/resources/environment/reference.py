@@ -20,6 +20,7 @@ from envtune.resources.python.distributions import NONE
 
 TASK_QUEUE_ON = "TASK_QUEUE_ENABLE unset is 1"
 TASK_QUEUE_2 = "TASK_QUEUE_ENABLE 2"
+_ADVISED = "{name} is advised"  # the profile of a variable is meant for these branches only
 _NEWEST = ((99,), (99,))  # `master`, and the upper end of a line of releases
 
 
@@ -191,6 +192,16 @@ def read_everywhere(variable: str) -> bool:
 def behaves(found: TorchNpu, behaviour: str) -> Optional[bool]:
     """Return whether this torch_npu behaves as `behaviour` says; None if unknown."""
     return judged(found, table()["behaviour"][behaviour]["branches"])
+
+
+def is_advised(found: TorchNpu, name: str) -> Optional[bool]:
+    """Return whether the table's profile of a variable is meant for this torch_npu; None when it cannot be told."""
+    return behaves(found, _ADVISED.format(name=name)) if has_advice(name) else True
+
+
+def has_advice(name: str) -> bool:
+    """Return whether the table says for which torch_npu its profile of the variable is meant."""
+    return _ADVISED.format(name=name) in table()["behaviour"]
 
 
 def judged(found: TorchNpu, bits: str) -> Optional[bool]:

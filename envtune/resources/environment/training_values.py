@@ -14,7 +14,7 @@ from envtune.context import Context
 from envtune.messages import Message, Text, alternatives, clauses, in_context
 from envtune.model import Check, Expectation
 from envtune.records import NamedTuple
-from envtune.resources.environment.reference import about, names
+from envtune.resources.environment.reference import TorchNpu, about, has_advice, is_advised, names, torch_npu_of
 
 UNSET = "unset"  # the value of a variable that is not set
 QUEUE = "TASK_QUEUE_ENABLE"
@@ -87,11 +87,21 @@ def train_expectation(name: str) -> Optional[Expectation]:
 
 def training_value(context: Context, name: str) -> Optional[TrainingValue]:
     """Return what training expects of the variable; None if nothing is expected."""
-    stated = context.expectations.get(name, ())
-    if stated:
-        return TrainingValue(name, tuple(stated))
+    stated = tuple(context.expectations.get(name, ()))
     profile = train_expectation(name)
+    if set(map(repr, stated)) <= {repr(profile)} and not _is_for_the_job(context, name):
+        return None  # what the table wants was meant for another torch_npu
+    if stated:
+        return TrainingValue(name, stated)
     return None if profile is None else TrainingValue(name, (profile,))
+
+
+def _is_for_the_job(context: Context, name: str) -> bool:
+    """Return whether the table's profile is meant for the job's torch_npu."""
+    if not has_advice(name):
+        return True
+    found = torch_npu_of(context)
+    return isinstance(found, TorchNpu) and is_advised(found, name) is True
 
 
 def known_names(context: Context) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Source of the profile: porting guide 003:2714-2750; what each torch_npu reads co
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Iterable, Mapping, Optional
+from typing import Annotated, Any, Iterable, Mapping, Optional, Union
 
 from envtune import expect
 from envtune.context import Context
@@ -23,13 +23,14 @@ from envtune.resources.environment.reference import (
     TorchNpu,
     about,
     behaves,
+    is_advised,
     names,
     only_torch_npu,
     read_everywhere,
     reads,
     torch_npu_of,
 )
-from envtune.resources.environment.training_values import QUEUE, UNSET, training_value, value_words
+from envtune.resources.environment.training_values import QUEUE, UNSET, train_expectation, training_value, value_words
 from envtune.resources.environment.value_formats import judge
 from envtune.resources.npu.devices import runs_elsewhere
 
@@ -62,7 +63,24 @@ def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the
                 found.source,
                 found.words,
             )
+    if training_value(context, name) is None:
+        _refuse_optional(context, found, name)
     return [reading_of(context, name)]
+
+
+def _refuse_optional(context: Context, found: Union[TorchNpu, Text], name: str) -> None:
+    """Raise NotApplicable where the table's profile is not meant for this torch_npu, Undetermined where nobody knows.
+
+    A value as the table wants it is right for every torch_npu.
+    """
+    profile = train_expectation(name)
+    if profile is None or expect.matches(profile, value_of(context, name)):
+        return
+    if isinstance(found, TorchNpu) and is_advised(found, name) is False:
+        reason = Message("{name} is optional for {words} (off by default)", name=name, words=found.words)
+        raise NotApplicable(reason, found.source, found.words)
+    unplaced = _unplaced(found, name) if isinstance(found, TorchNpu) else found
+    raise Undetermined(unplaced, context.facts["torch_npu"].source)
 
 
 def _as_wanted(context: Context, name: str) -> bool:
@@ -203,7 +221,7 @@ def debug_settings(context: Context) -> Iterable[Reading]:
         debugs = value in debugging or ("*" in debugging and value != UNSET)
         left_on = debugs and not (wanted is not None and wanted.accepts(value))
         expected = None if wanted is None else wanted.text
-        preferred = UNSET if wanted is None or wanted.accepts(UNSET) else wanted.preferred
+        preferred = UNSET if wanted is None else wanted.preferred
         line = f"unset {name}" if preferred == UNSET else f"export {name}={preferred}"
         repair = () if preferred is None else (Command("fix", line),)
         yield Reading(name, left_on, _evidence(context, name, value), value_text(value), expected, commands=repair)

@@ -180,19 +180,16 @@ def _reservation_reading(host: Host, ports: HcclPorts) -> Reading:
         return _unknown(ports.subject, error)
     inside = intervals.intersection(ports.ports, given)
     exposed = intervals.difference(inside, kept)
-    span = intervals.port_text(given)
+    span, why = intervals.port_text(given), ports.why
     if not inside:
         value, state = "outside", Message("outside of ip_local_port_range {span}", span=span)
     elif not exposed:
         value, state = "reserved", Message("in ip_local_reserved_ports")
     else:
         value = "exposed"
-        state = Message(
-            "{ports} in ip_local_port_range {span}, not reserved",
-            ports=intervals.port_text(exposed),
-            span=span,
-        )
-    shown = Message("{state} ({why})", state=state, why=ports.why)
+        state = Message("{ports} not reserved", ports=intervals.port_text(exposed))
+        why = Message("in ip_local_port_range {span}; {why}", span=span, why=why)
+    shown = Message("{state} ({why})", state=state, why=why)
     evidence = Evidence(RESERVED, f"{RESERVED}: {intervals.port_text(kept) or '(empty)'}\n{EPHEMERAL}: {span}")
     commands: tuple[Command, ...] = ()
     if exposed and ports.ports[0][0] != BASE_PORT:  # root's shell would not have them

@@ -253,8 +253,8 @@ def _describe(context: Context, entry: DeviceProcess, process: Process, sign: Te
         "command": " ".join(process.argv[:2])[:80] or process.name,  # no more: arguments may contain secrets
     }
     if entry.memory is None:
-        return Message("pid {pid} of {user}, {age} old: {sign} ({command})", **fields)
-    return Message("pid {pid} of {user}, {age} old, {memory} MB: {sign} ({command})", memory=entry.memory, **fields)
+        return Message("pid {pid}: {sign} ({user}, {age} old, {command})", **fields)
+    return Message("pid {pid}: {sign} ({user}, {age} old, {memory} MB, {command})", memory=entry.memory, **fields)
 
 
 _UNITS = ((86400, N_("{count} d")), (3600, N_("{count} h")), (60, N_("{count} min")), (1, N_("{count} s")))
@@ -338,7 +338,7 @@ def _adoption_sign(context: Context, process: Process, parent: Process) -> tuple
         return None, True
     if _is_detached(context, process):
         return _DETACHED, False
-    return Message("its parent has ended, {name} adopted it", name=parent.name), True
+    return Message("its parent has ended"), True
 
 
 def _is_service(context: Context, process: Process) -> bool:

@@ -16,7 +16,7 @@ CMDLINE = "/proc/cmdline"
 MODULES = "/proc/modules"
 
 
-# Parameters about address translation for devices, and about protection against faults of CPUs.
+# Parameters about address translation for devices, and about mitigations of CPU vulnerabilities.
 _IOMMU = ("iommu", "intel_iommu", "amd_iommu")
 _OF_IOMMU = ("iommu.", "arm-smmu.", "arm_smmu.", "arm-smmu-v3.", "arm_smmu_v3.")
 _MITIGATIONS = (
@@ -35,7 +35,7 @@ def fact_iommu(context: Context) -> Fact:
 
 @fact("mitigations")
 def fact_mitigations(context: Context) -> Fact:
-    """Return the parameters of the kernel's command line that protect against faults of CPUs, or do not; `default`."""
+    """Return the kernel parameters that turn mitigations of CPU vulnerabilities on or off; `default`."""
     return _given("mitigations", context.host, _MITIGATIONS, _OF_MITIGATIONS)
 
 

@@ -300,7 +300,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
     ),
     (B, "a cache of operators nowhere", {"environ": {"ACL_OP_COMPILER_CACHE_DIR": "/data/cache"}}, "ENV105"),
     (B, "an acl.json nowhere", {"environ": {"TORCH_ACL_INIT_CONFIG_PATH": "/data/acl.json"}}, "ENV105"),
-    (B, "combined off", {"environ": {"COMBINED_ENABLE": "0"}}, "ENV008"),
+    (A, "combined off", {"environ": {"COMBINED_ENABLE": "0"}}, "ENV008"),
     # --- a job that is named; elsewhere than on its host: test_named_jobs.py
     (
         B,

@@ -113,7 +113,9 @@ def test_no_kernel_list(text: str) -> None:
 def test_only_the_ports_in_danger_are_named_and_the_command_keeps_the_list() -> None:
     context = host(files={RANGE: "32768 60015\n", RESERVED: "8080,60000-60003\n"})
     (found,) = (one for one in check("NET005", context) if one.outcome is Outcome.FAIL)
-    assert found.actual is not None and found.actual.en.startswith("60004-60015 in ip_local_port_range 32768-60015")
+    assert found.actual is not None and found.actual.en.startswith(
+        "60004-60015 not reserved (in ip_local_port_range 32768-60015;"
+    )
     assert [str(command.line) for command in found.commands] == ["sudo envtune fix NET005 --apply"]
     moved = host(files={RANGE: "32768 60015\n", RESERVED: "8080,40000-40003\n"}, environ={"HCCL_IF_BASE_PORT": "40000"})
     (found,) = (one for one in check("NET005", moved) if one.outcome is Outcome.FAIL)
