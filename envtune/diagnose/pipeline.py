@@ -18,12 +18,12 @@ from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
 from envtune.diagnose.events.mentions import of_entries, without_mentions
 from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
-from envtune.diagnose.logs.lines import time_of
+from envtune.diagnose.logs.lines import TimeWindow, time_of
 from envtune.diagnose.logs.own import find_own_logs
 from envtune.diagnose.patterns import Matcher, patterns_of, process_patterns, select_prefilter, table_patterns
 from envtune.diagnose.rank import no_environment, resolve
 from envtune.diagnose.redaction import redacted_report
-from envtune.diagnose.scan import TimeWindow, scan
+from envtune.diagnose.scan import scan
 from envtune.diagnose.tables import states_of, with_states
 from envtune.errors import UsageError
 from envtune.host import Host, LocalHost

@@ -16,9 +16,10 @@ from helpers.shipped import parsed
 
 from envtune.diagnose.diagnosis import report_diagnoses
 from envtune.diagnose.logs.files import LogFile
+from envtune.diagnose.logs.lines import TimeWindow
 from envtune.diagnose.patterns import Matcher, patterns_of, select_prefilter
 from envtune.diagnose.rank import resolve
-from envtune.diagnose.scan import TimeWindow, scan
+from envtune.diagnose.scan import scan
 from envtune.report.diagnosis.json import render_json
 from envtune.report.diagnosis.markdown import render_markdown
 from envtune.report.diagnosis.text import render_text

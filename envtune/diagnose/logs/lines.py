@@ -185,3 +185,24 @@ def trimmed(lines: Iterable[str]) -> list[str]:
     while trimmed and not trimmed[-1].strip():
         trimmed.pop()
     return trimmed
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """The lines with a time in [since, until]; a line without a time belongs to the one before it."""
+
+    since: Optional[float] = None
+    until: Optional[float] = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the window includes every line."""
+        return self.since is None and self.until is None
+
+    def holds(self, time: Optional[float]) -> bool:
+        """Return whether a line of that time is in the window."""
+        if time is None:
+            return self.since is None
+        if year_of(time) == NO_YEAR:
+            time = in_year(time, year_of(self.since or self.until or time))
+        return (self.since is None or time >= self.since) and (self.until is None or time <= self.until)

@@ -14,9 +14,10 @@ import pytest
 from helpers.faq import entries
 
 from envtune.diagnose.logs.files import LogFile, find_logs, find_plogs
+from envtune.diagnose.logs.lines import TimeWindow
 from envtune.diagnose.patterns import Matcher, Pattern, select_prefilter
 from envtune.diagnose.rank import resolve
-from envtune.diagnose.scan import Scan, TimeWindow, scan
+from envtune.diagnose.scan import Scan, scan
 from envtune.errors import UsageError
 
 BIND = Pattern("PORT", r"bind failed, port (?P<port>\d+)")
