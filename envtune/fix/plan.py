@@ -201,12 +201,12 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     return Message("no automatic fix; by hand:"), steps
 
 
-def _is_held(subject: str) -> bool:
+def _is_in_use(subject: str) -> bool:
     """Return whether the subject is a port that a program listens on, which no change takes from it."""
     return subject.startswith("port ")
 
 
-def _held(finding: Finding) -> Text:
+def _in_use(finding: Finding) -> Text:
     found = finding.actual or Literal("?")
     said = Message("{subject}: {found}", subject=subject_text(finding.subject), found=found)
     return Message("by hand: stop what listens there, or choose other ports ({held})", held=said)
@@ -238,8 +238,8 @@ class _Draft:
     def leave(self, failed: Iterable[Finding]) -> None:
         """Say what a person has to do about the findings that no change fixes."""
         for finding in failed:
-            if _is_held(finding.subject) and self.changes_for(finding.id):
-                self.skip([finding], _held(finding))
+            if _is_in_use(finding.subject) and self.changes_for(finding.id):
+                self.skip([finding], _in_use(finding))
             if not self.mentions(finding.id):
                 self.skip([finding], *_by_hand(finding))
 

@@ -75,7 +75,7 @@ def _height(lines: Iterable[str], width: int) -> int:
 
 
 class _Both:
-    """The page in every language: what is said has to fit in each, so that each reader is told the same."""
+    """The page in every language: what is said has to fit in each, so that each reader is shown_reasons the same."""
 
     def __init__(self, report: Report, width: int) -> None:
         self.width = width
@@ -120,9 +120,11 @@ class _Both:
         """Return how many of the checks are named whose reason is not shown."""
         return self.once(("named", *ids), lambda: min(page.names_that_fit(ids) for page in self.pages))
 
-    def told(self, unknown: Unknown) -> set[int]:
+    def shown_reasons(self, unknown: Unknown) -> set[int]:
         """Return which reasons for what is unknown have a row of their own."""
-        return self.once(("told", unknown), lambda: set.intersection(*(page.told(unknown) for page in self.pages)))
+        return self.once(
+            ("shown_reasons", unknown), lambda: set.intersection(*(page.shown_reasons(unknown) for page in self.pages))
+        )
 
 
 class _Page:
@@ -275,23 +277,25 @@ class _Page:
 
     def unknown(self, room: Unknown, both: _Both) -> Iterator[str]:
         """Yield why something is unknown, each reason once; the checks of which it takes too many lines together."""
-        told = both.told(room)
+        shown_reasons = both.shown_reasons(room)
         rest: list[str] = []
         for number, (reason, ids) in enumerate(self.reasons):
-            if number in told:
+            if number in shown_reasons:
                 yield from self._row(OUTCOMES[Outcome.UNKNOWN], ids[0], self._reason(reason, ids, room))
             else:
                 rest += (id_ for id_ in ids if id_ not in rest)
         if rest:
             label = self.paint(pad(self._to(OUTCOMES[Outcome.UNKNOWN]), self.label_width), "dim")
-            yield from self._names(label, _untold(rest, both.named(rest)))
+            yield from self._names(label, _left_to_details(rest, both.named(rest)))
 
     def names_that_fit(self, ids: Sequence[str]) -> int:
         """Return how many of the checks can be named in a line."""
         width = self.width - self.label_width
-        return next((most for most in MAX_UNKNOWN if fits(self._to(_untold(ids, most)), width, 1)), MAX_UNKNOWN[-1])
+        return next(
+            (most for most in MAX_UNKNOWN if fits(self._to(_left_to_details(ids, most)), width, 1)), MAX_UNKNOWN[-1]
+        )
 
-    def told(self, room: Unknown) -> set[int]:
+    def shown_reasons(self, room: Unknown) -> set[int]:
         """Return the numbers of the reasons that have a row of their own."""
         most = room.reasons if len(self.reasons) <= room.reasons else room.reasons - 1
         fitting = [number for number, (reason, ids) in enumerate(self.reasons) if self._reason(reason, ids, room)]
@@ -338,7 +342,7 @@ class _Page:
         return Message(template, count=done, all=len(ids), fix=fix, here=here)
 
 
-def _untold(ids: Sequence[str], most: int) -> Text:
+def _left_to_details(ids: Sequence[str], most: int) -> Text:
     return Message("{checks} (check -v shows why)", checks=some(ids, most))
 
 

@@ -48,3 +48,11 @@ def test_a_recorded_host_never_makes_us_fail(name: str) -> None:
     for finding in made.findings:
         assert finding.evidence.source, finding.id
         assert finding.outcome in (Outcome.PASS, Outcome.FAIL) or finding.reason is not None, finding.id
+
+
+@pytest.mark.parametrize("name", ["910b-openeuler2203-cann82", "a3-openeuler2203-cann85"])
+def test_a_healthy_host_is_said_to_be_ready(name: str) -> None:
+    """Hosts of two generations of CANN on which nothing is wrong: the first line says so, and no problem follows."""
+    page = check_short.render(recorded_report(name), "en")
+    assert page.startswith("READY  ") and "can be fixed" not in page
+    assert not [finding.id for finding in recorded_report(name).findings if finding.outcome is Outcome.FAIL]

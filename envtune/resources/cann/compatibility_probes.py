@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, Literal, Optional, Union
+from contextlib import suppress
+from typing import Iterable, Iterator, Literal, Optional, Union
 
 from envtune.context import Context
 from envtune.context.registry import probe
 from envtune.errors import HostError, NotApplicable, Undetermined
-from envtune.messages import Message, Text, alternatives, clauses, enumerated
-from envtune.model import Evidence, Reading
+from envtune.messages import Joined, Message, Text, alternatives, clauses, enumerated
+from envtune.model import Command, Evidence, Reading
 from envtune.resources.cann.compatibility import (
     MatrixRow,
     hdk_rows,
@@ -23,10 +24,11 @@ from envtune.resources.cann.compatibility import (
     published,
     released_as,
 )
-from envtune.resources.cann.driver import DriverPackage, read_package, running_package
+from envtune.resources.cann.driver import DriverPackage, judge_firmware, read_package, running_package, same_driver
 from envtune.resources.cann.installs import active_install
 from envtune.resources.cann.tree import Install
 from envtune.resources.cann.version_files import lists_product, matches_row, product_number, same_version
+from envtune.resources.npu.devices import in_container, smi_output
 from envtune.resources.python.distributions import requirements
 
 
@@ -200,3 +202,51 @@ def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Voice, list
     if accepting:
         return True, accepting
     return ("unlisted", rows) if rows else (None, [])
+
+
+@probe("cann.driver_running")
+def driver_running(context: Context) -> Iterable[Reading]:
+    """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
+
+    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the head
+    of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a device
+    (dsmi_get_version) and reads no file: the open sources of npu-smi and DCMI. They may differ, as in the vendor's
+    manual (`npu-smi 22.0.0 Version:22.0.2`).
+    """
+    package = context.cached(read_package, "driver")
+    output = smi_output(context)
+    running = output.table.version
+    if not running:
+        reason = output.failure.meaning if output.failure is not None else Message("npu-smi prints no version")
+        raise Undetermined(reason, output.source, output.text)
+    header = next((line for line in output.text.splitlines() if "Version:" in line), "")
+    evidence = Evidence(enumerated((package.path, output.source)), f"{package.text}\n{header}")
+    expected = Message("one version in both")
+    if same_driver(package, running):
+        shown = Message("{version} in the files and in npu-smi", version=running)
+        return [Reading("driver", "same", evidence, shown, expected)]
+    shown = Message("{files} is installed, {running} is running", files=package.shown, running=running)
+    return [Reading("driver", "different", evidence, shown, expected, commands=_before_reboot(context, package))]
+
+
+def _before_reboot(context: Context, package: DriverPackage) -> tuple[Command, ...]:
+    """Return what to do before the installed driver is started by a reboot; nothing where it may be."""
+    if in_container(context):
+        return (Command("fix", Message("Create the container anew: it has files of another driver than the host's.")),)
+    rejected = [*_rejected_by(context, package)]
+    if not rejected:
+        return ()
+    others = Joined(rejected, Message(" and "))
+    said = Message("Do not restart yet: the installed driver does not support {others}.", others=others)
+    return (Command("fix", said),)
+
+
+def _rejected_by(context: Context, package: DriverPackage) -> Iterator[Text]:
+    """Yield what the installed driver does not support."""
+    with suppress(HostError, Undetermined, NotApplicable):
+        if judge_firmware(package, context.cached(read_package, "firmware")).value == "mismatch":
+            yield Message("the firmware")
+    with suppress(HostError, Undetermined, NotApplicable):
+        cann = active_install(context)
+        if judge_driver(package, cann).value == "mismatch":
+            yield Message("CANN {version}", version=cann.version)

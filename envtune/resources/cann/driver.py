@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from typing import Iterable, Iterator, Optional
+from typing import Iterable, Optional
 
 from envtune.collector.sources.cann import DRIVER_INFO, key_values
 from envtune.context import Context
 from envtune.context.registry import fact, probe
-from envtune.errors import HostError, Missing, NotApplicable, Undetermined, Unreadable
+from envtune.errors import HostError, Missing, Undetermined, Unreadable
 from envtune.host import Host, is_dir
-from envtune.messages import N_, Joined, Literal, Message, Text, alternatives, enumerated, listed
-from envtune.model import Command, Evidence, Fact, Reading
+from envtune.messages import Literal, Message, Text, alternatives, enumerated, listed
+from envtune.model import Evidence, Fact, Reading
 from envtune.records import NamedTuple
 from envtune.resources.cann.version_files import in_ranges, same_version, selected_fields
 from envtune.resources.npu.board import compatibility
@@ -113,57 +112,6 @@ def running_package(context: Context) -> DriverPackage:
         return package
     text = f"npu-smi: {running}\n{package.text}"
     return package._replace(path=f"npu-smi info, {package.path}", version=running, bundle="", products="", text=text)
-
-
-@probe("cann.driver_running")
-def driver_running(context: Context) -> Iterable[Reading]:
-    """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
-
-    Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the
-    header of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a
-    device (dsmi_get_version) and reads no file: the open sources of npu-smi and DCMI. They may differ, as in the
-    vendor's manual (`npu-smi 22.0.0 Version:22.0.2`).
-    """
-    package = context.cached(read_package, "driver")
-    output = smi_output(context)
-    running = output.table.version
-    if not running:
-        reason = output.failure.meaning if output.failure is not None else Message("npu-smi prints no version")
-        raise Undetermined(reason, output.source, output.text)
-    header = next((line for line in output.text.splitlines() if "Version:" in line), "")
-    evidence = Evidence(enumerated((package.path, output.source)), f"{package.text}\n{header}")
-    expected = Message("one version in both")
-    if same_driver(package, running):
-        shown = Message("{version} in the files and in npu-smi", version=running)
-        return [Reading("driver", "same", evidence, shown, expected)]
-    shown = Message("{files} is installed, {running} is running", files=package.shown, running=running)
-    return [Reading("driver", "different", evidence, shown, expected, commands=_before_reboot(context, package))]
-
-
-def _before_reboot(context: Context, package: DriverPackage) -> tuple[Command, ...]:
-    """Return what to do before the installed driver is started by a reboot; nothing where it may be."""
-    if in_container(context):
-        return (Command("fix", Message("Create the container anew: it has files of another driver than the host's.")),)
-    rejected = [*_rejected_by(context, package)]
-    if not rejected:
-        return ()
-    template = N_("Solve {checks} first: the installed driver does not support {others}.")
-    names = Joined((name for name, _ in rejected), Message(" and "))
-    return (Command("fix", Message(template, others=names, checks=enumerated(check for _, check in rejected))),)
-
-
-def _rejected_by(context: Context, package: DriverPackage) -> Iterator[tuple[Text, str]]:
-    """Yield what the installed driver does not support, with the check about it."""
-    from envtune.resources.cann.compatibility_probes import judge_driver
-    from envtune.resources.cann.installs import active_install
-
-    with suppress(HostError, Undetermined, NotApplicable):
-        if judge_firmware(package, context.cached(read_package, "firmware")).value == "mismatch":
-            yield Message("the firmware"), "CANN006"
-    with suppress(HostError, Undetermined, NotApplicable):
-        cann = active_install(context)
-        if judge_driver(package, cann).value == "mismatch":
-            yield Literal(f"CANN {cann.version}"), "CANN101"
 
 
 @fact("driver")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Annotated, Iterable, Mapping, Optional
 
-from envtune.audit.subjects import system_name
 from envtune.context import Context
 from envtune.context.registry import fact, probe
 from envtune.errors import HostError, Missing, NotApplicable, Undetermined
@@ -263,7 +262,7 @@ def distribution(context: Context) -> Iterable[Reading]:
     if name == "euleros" and pack is not None:
         version = f"{version.partition('.')[0]}.{pack[1]}"
     short = ".".join(version.split(".")[:2])
-    shown = Literal(fields.get("PRETTY_NAME") or f"{system_name(name)} {version}")
+    shown = Literal(fields.get("PRETTY_NAME") or f"{name} {version}")
     return [Reading("os", f"{name} {short}", Evidence(path, text.strip()), shown)]
 
 

@@ -46,7 +46,7 @@ def test_worker_whose_main_process_was_killed() -> None:
     (finding,) = on_npu1(row(4242, 1, argv=["python3", "train.py", "--api-key=hunter2"]))
     assert (finding.outcome, finding.subject) == (Outcome.FAIL, "npu1")
     assert finding.actual is not None
-    assert "pid 4242 of li, 16 min old, 37709 MB" in finding.actual.en
+    assert "pid 4242: its parent has ended (li, 16 min old, 37709 MB" in finding.actual.en
     assert "16 分钟" in finding.actual.zh
     assert "hunter2" not in finding.actual.en
 
