@@ -65,7 +65,8 @@ _RUNS = expression(
     r"|npu-smi|make|cmake|ray)\b"
 )
 _SHOWS = expression(
-    r"(?:sudo )?(?:e?grep|rg|ag|ack|git|man|info|help|tldr|cat|bat|less|more|head|tail|sed|awk|find|strings|vim?"
+    r"(?:sudo )?(?:(?:z|xz|bz|lz|zst)?[ef]?grep|(?:z|xz|bz|lz|zst)cat|[xb]?z(?:less|more)"
+    r"|rg|ag|ack|git|man|info|help|tldr|cat|bat|less|more|head|tail|sed|awk|find|strings|vim?"
     r"|nl|ls|echo"
     r"|diff|history|jq|curl|wget|sqlite3|psql|mysql)\b|.*(?:--help|\s-h|\bexplain|\blist|\berrors?|\bcodes?|\bsearch)\b"
 )

@@ -29,6 +29,7 @@ _TEXTS = r"\.(?:md|rst|adoc|ya?ml|json|toml|html?|csv|pyi?|cc|cpp|h|hpp|c|sh|go|
 _SHOWS = (
     (HELP, expression(r"(?:man|info|tldr)\s|.*\s(?:--help|-h|help|--usage)\s*(?:\||$)")),
     (REPORT, expression(r"(?:sudo\s+)?(?:\S*/)?envtune\s+(?!run\b)|.*\b(?:explain|list-?errors|error-?codes)\b")),
+    (REPORT, expression(r".*(?:\|\s*uniq\s+-\w*c|\bgrep\s(?:\S+\s)*-\w*c\w*\s|\|\s*wc\b)")),  # how often it did
     (
         CODE,
         expression(

@@ -52,6 +52,9 @@ _SUCCESS = expression(
     r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
     r"|\btrain_runtime\b|^#\d+ (?:exporting|writing|naming) .*\bdone\b"
     r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
+    # of CI services
+    r"|^(?:\[?\d{4}-\S+\s+)?(?:finished: success|build success(?:ful)?\b|##\[section\]finishing: .*succeeded)"
+    r"|\bconclusion\W{1,4}success\b"
 )
 _START = expression(
     r"ChildFailedError|Root Cause \(first observed|[Rr]estarting (?:the )?(?:worker|job|training)"
@@ -89,7 +92,7 @@ _KINDS = (
         (_RECOVERED,),
     ),
     _Kind("caught", "caught skip ignor fall trying batch halv cache \u8df3\u8fc7 \u56de\u9000", (_CAUGHT,)),
-    _Kind("succeeded", "complete finish done succeed ended exit train_runtime \u8bad\u7ec3", (_SUCCESS,)),
+    _Kind("succeeded", "complete finish done succe ended exit train_runtime \u8bad\u7ec3", (_SUCCESS,)),
 )
 _STEPS = tuple(kind for kind in _KINDS if kind.name == "steps")
 _MAYBE_STEP = expression(f"{_STEP.pattern}|{_SERVED.pattern}")  # one pass over many lines costs less than one over each

@@ -34,10 +34,13 @@ _CHECK = expression(r"\s{2}[A-Z]{3,4}\d{3} {2,}\S+ {2,}\S")  # a row of `envtune
 _RULER = expression(r"\s*[-=]{3,}(?:\s+[-=]{3,})+\s*$")
 _COLUMNS = expression(r"\s*\S+(?: \S+)*\s{2,}\S|\s*\S.{20,}\s\S+\s{2,}\S")
 _DETAIL = expression(r"\s{8}")
-_TESTS_BEGIN = expression(r".*\bpytest\b|=+ test session starts|\[=+\] Running \d+ tests?|.*-m unittest\b|.*\bctest\b")
+_STAMP = r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+)?"  # the time that CI services put before each line
+_TESTS_BEGIN = expression(
+    _STAMP + r"(?:.*\bpytest\b|=+ test session starts|\[=+\] Running \d+ tests?|.*-m unittest\b|.*\bctest\b)"
+)
 _TESTS_END = expression(
-    r"=*\s*(?:\d+ \w+, )*\d+ (?:passed|failed|errors?)\b.* in [\d.]+s|Ran \d+ tests? in [\d.]+s"
-    r"|\[  (?:PASSED|FAILED)  \] \d+ tests?|\d+% tests passed"
+    _STAMP + r"(?:=*\s*(?:\d+ \w+, )*\d+ (?:passed|failed|errors?)\b.* in [\d.]+s|Ran \d+ tests? in [\d.]+s"
+    r"|\[  (?:PASSED|FAILED)  \] \d+ tests?|\d+% tests passed)"
 )
 _FAILED = expression(r"\b[1-9]\d* (?:failed|errors?)\b|FAILED|(?<!\d)\d{1,2}% tests passed")
 _KEY = r"(?:\"[^\"]{1,60}\"|'[^']{1,60}'|(?!\w*(?:Error|Exception)\b|E[A-Z\d]\d{4}\b)[A-Za-z_][\w.-]{0,40})"
