@@ -153,6 +153,7 @@ _SOURCE = expression(
     r"|[\"'rfb]{1,2}\S.*[\"'],?\)*,?$|\"\"\"|'''|#!/|(?:return|raise|assert)\b"
     r"|\"\w+\": )"
 )
+_ROW = expression(r"[{(]\s*\"[^\"]*\",\s.*[)}],?$")  # of a table in source code; an object of JSON has a colon
 _PLACE = expression(
     r"(?:[\w.@+-]+/)*[\w.@+-]+\.(?!log|out|err|txt)[A-Za-z]\w{0,5}[:-](?:\d{1,6}[:-])?(?!\d| line \d)\s*\S"
 )
@@ -339,7 +340,7 @@ def before_error(line: str) -> str:
 
 
 _KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (  # the first that holds
-    (SOURCE, lambda text: _NUMBERED.match(text) or (text[:1] != "/" and _PLACE.match(text))),
+    (SOURCE, lambda text: _NUMBERED.match(text) or _ROW.match(text) or (text[:1] != "/" and _PLACE.match(text))),
     (WRITTEN, _SPEAKER.match),
     (PRINTED, lambda text: _PRINTED.match(text) or _COMMAND.match(text)),
     (WRITTEN, _cites),

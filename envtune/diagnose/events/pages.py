@@ -59,6 +59,7 @@ _SOLVED = expression(
     r"|\u5df2(?:\u5b9a\u4f4d\u5e76)?(?:\u5173\u95ed|\u89e3\u51b3)|\u6ca1\u6709\u518d\u51fa\u73b0"
     r"|\u4e0d\u9700\u8981\u4efb\u4f55\u64cd\u4f5c"
 )
+_WEB_PAGE = expression(r"(?i)\s*<(?:!doctype\s+html|html)\b")
 _MERGED = expression(r"(?:\S+ )?merged (?:commit|\d+ commits?)\b|\S+ approved these changes\b")
 _FENCE = expression(r"\s{0,3}(?:[-*] )?(?:```|~~~)")
 # A section about an error: its words in a heading.
@@ -252,7 +253,8 @@ class Page:
             return HELP
         if number in self._fenced and self._count(_ERROR_HEADING) >= MANY_ERRORS and not self._asked:
             return CATALOGUE
-        return HISTORY if self._solved and (unquoted(line) != line or not self._log_lines) else ""
+        over = self._solved and (unquoted(line) != line or not self._log_lines)
+        return HISTORY if over or self._is_solved_thread else ""
 
     def _written_about(self, number: int, embedded: bool) -> str:
         """Return DOCUMENT for an error in a page in which nothing was printed and nobody asks.
@@ -407,6 +409,12 @@ class Page:
         said = [line for line in self._lines if unquoted(line) == line]
         over = any(map(_MERGED.match, said)) or (any(map(_SOLVED.search, said)) and not self._asked)
         return over and not any(map(_LOGGED.match, said))
+
+    @cached_property
+    def _is_solved_thread(self) -> bool:
+        """Whether it is a page of a web site on which somebody says that the problem is solved."""
+        first = next((line for line in self._lines if line.strip()), "")
+        return _WEB_PAGE.match(first) is not None and any(map(_SOLVED.search, self._lines))
 
     @cached_property
     def _asked(self) -> bool:

@@ -30,6 +30,8 @@ _MEASURED = expression(
 _SERVED = expression(
     r"#running-req: [1-9].{0,200}throughput|throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b"
     r"|\b(?:post|get) /[\w./-]{1,60} (?:http/\S{1,4} )?200\b"
+    r"|\breq(?:uest)?[_ -]?(?:id)?[=: #]\S+.{0,160}"
+    r"(?:\bttft\b|\btpot\b|\bgen(?:erated)?\W{1,3}\d|status\W{1,3}(?:ok|200)\b)"
 )
 _RECOVERED = expression(
     r"(?:retr(?:y|ied|ying|ies)|attempt|trying batch)\b.{0,60}(?:(?<!not )(?<!un)succe(?!ss: no|ss=false)|\bok\b"
@@ -51,7 +53,7 @@ _SUCCESS = expression(
     r"(?!.{0,40}(?:error|fail|exit|abort|kill|exception))"
     r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
     r"|\btrain_runtime\b|^#\d+ (?:exporting|writing|naming) .*\bdone\b"
-    r"|\u8bad\u7ec3(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\bstatus\W{1,4}succeeded\b"
+    r"|(?:\u8bad\u7ec3|\u4efb\u52a1|\u63a8\u7406|\u8bc4\u6d4b)(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\u6b63\u5e38\u9000\u51fa|\bstatus\W{1,4}succeeded\b"
     # of CI services
     r"|^(?:\[?\d{4}-\S+\s+)?(?:finished: success|build success(?:ful)?\b|##\[section\]finishing: .*succeeded)"
     r"|\bconclusion\W{1,4}success\b"
@@ -84,7 +86,7 @@ _KINDS = (
     _Kind(
         "steps", "step iter it epoch batch / loss' \u8fed\u4ee3 \u7b2c \u6b65\u6570 \u8f6e\u6b21", (_STEP, _MEASURED)
     ),
-    _Kind("steps", "throughput http/1 post get", (_SERVED,)),
+    _Kind("steps", "throughput http/1 post get req", (_SERVED,)),
     _Kind(
         "recovered",
         "retr attempt trying succe connect recover establish worked joined reachable online"
@@ -92,7 +94,12 @@ _KINDS = (
         (_RECOVERED,),
     ),
     _Kind("caught", "caught skip ignor fall trying batch halv cache \u8df3\u8fc7 \u56de\u9000", (_CAUGHT,)),
-    _Kind("succeeded", "complete finish done succe ended exit train_runtime \u8bad\u7ec3", (_SUCCESS,)),
+    _Kind(
+        "succeeded",
+        "complete finish done succe ended exit train_runtime"
+        " \u8bad\u7ec3 \u4efb\u52a1 \u63a8\u7406 \u8bc4\u6d4b \u6b63\u5e38",
+        (_SUCCESS,),
+    ),
 )
 _STEPS = tuple(kind for kind in _KINDS if kind.name == "steps")
 _MAYBE_STEP = expression(f"{_STEP.pattern}|{_SERVED.pattern}")  # one pass over many lines costs less than one over each

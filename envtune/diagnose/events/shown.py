@@ -24,6 +24,12 @@ _ENVIRONMENT = expression(r"\s*\\begin\{(?P<name>verbatim|Verbatim|lstlisting|mi
 _DELIMITER = expression(r"(?P<mark>-{4}|\.{4})$")
 _ABOVE_DELIMITER = expression(r"\[(?:source|listing|literal|subs|%)\S*\]$|\.[A-Z].*$")
 _TEXT_MARKS = ('"""', "'''")
+# Texts of several lines in other languages, and what ends them: Go and JavaScript, C++, Rust, shells.
+_RAW_TEXTS = (
+    (expression(r"[^`]*(?:[=(,+{\[]|\breturn|:)\s*(?:\w{1,12}\.raw)?`[^`]*$"), "`"),
+    (expression(r'.*\bR"(?P<name>\w{0,16})\((?!.*\)(?P=name)")'), '){name}"'),
+    (expression(r'.*\br(?P<name>#{1,4})"(?!.*"(?P=name))'), '"{name}'),
+)
 
 
 class _Open(NamedTuple):
@@ -110,9 +116,15 @@ def _element(line: str) -> Optional[_Open]:
 
 
 def _text(line: str) -> Optional[_Open]:
-    """Return the text of several lines that a line of Python opens."""
+    """Return the text of several lines that a line of source code opens."""
     mark = next((mark for mark in _TEXT_MARKS if line.count(mark) % 2), "")
-    return _Open(partial(_holds, mark)) if mark else None
+    if mark:
+        return _Open(partial(_holds, mark))
+    for raw, end in _RAW_TEXTS:
+        found = raw.match(line)
+        if found is not None:
+            return _Open(partial(_ends, end.format(**found.groupdict())), around=True)
+    return None
 
 
 def _is(mark: str, line: str) -> bool:
@@ -121,6 +133,10 @@ def _is(mark: str, line: str) -> bool:
 
 def _is_out(indent: int, line: str) -> bool:
     return bool(line.strip()) and len(line) - len(line.lstrip()) <= indent
+
+
+def _ends(mark: str, line: str) -> bool:
+    return mark in line
 
 
 def _holds(end: str, line: str) -> bool:

@@ -51,7 +51,8 @@ _RECORD = expression(rf"\s*\[?\s*(?:- |,?\{{\s*){_KEY}\s?:\s|\s*{_KEY}\s?:\s?\{{
 # Keys that describe an error that may happen, not one that did.
 _KNOWN = expression(
     r"(?i)(?:^|[{,\s-])[\"']?(?:[\w ]{0,20}(?:pattern|regex|keyword|signature|solution|suggest|remedy|advice|fault"
-    r"|handling|category|key log)[\w +]*|(?:severity|level)(?![\"']?\s?:\s?[\"']?(?:error|info|warn|debug|crit|fatal"
+    r"|handling|category|key log)[\w +]*|alert|expr|annotations|runbook\w*"
+    r"|(?:severity|level)(?![\"']?\s?:\s?[\"']?(?:error|info|warn|debug|crit|fatal"
     r"|notice))|cause|fix|\u539f\u56e0|\u5efa\u8bae|\u65b9\u6848)[\"']?\s?:(?:\s|$)"
 )
 _TIME = expression(
