@@ -75,7 +75,7 @@ def _height(lines: Iterable[str], width: int) -> int:
 
 
 class _Both:
-    """The page in every language: what is said has to fit in each, so that each reader is shown_reasons the same."""
+    """The page in every language: what is said has to fit in each, so that each reader is shown the same."""
 
     def __init__(self, report: Report, width: int) -> None:
         self.width = width
@@ -317,7 +317,7 @@ class _Page:
         yield from (" " * self.indent + row for row in rows[1:])
 
     def tail(self) -> Iterator[str]:
-        yield from policy_lines(self.report, self.lang, self.width)
+        yield from policy_lines(self.report, self.lang, self.width, short=True)
         if any(fixable(problem, self.report) for problem in self.found):
             yield from self._lines(self._fixable())
         outcomes = {**self.counts.outcomes, Outcome.WAIVED: self.counts.waived}

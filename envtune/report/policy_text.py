@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import Iterable, Iterator, Mapping, Optional, Sequence
 
 from envtune.audit.subjects import subject_text
-from envtune.messages import Literal, Message, Text
+from envtune.messages import Literal, Message, Text, enumerated
 from envtune.model import Finding, Outcome, Report, Waiver
 from envtune.ranges import join_subjects
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
 
 
-def policy_lines(report: Report, lang: str, width: int) -> list[str]:
+MAX_WAIVED = 2  # waivers that a short report describes; of more it names the checks
+
+
+def policy_lines(report: Report, lang: str, width: int, short: bool = False) -> list[str]:
     """Return the part of a text report about the policy: its file, what it waives, and waivers that have expired."""
     expired = [f for f in report.findings if f.waiver is not None and f.outcome is not Outcome.WAIVED]
     day = report.started[:10]
-    lines = [*_part(Message("Waived as of {day}", day=day), _waived(report), lang, width)]
-    lines += _part(Message("Expired waivers as of {day}", day=day), _groups(expired), lang, width)
+    parts = (
+        (Message("Waived as of {day}", day=day), _waived(report)),
+        (Message("Expired waivers as of {day}", day=day), _groups(expired)),
+    )
+    names_only = short and sum(len(groups) for _, groups in parts) > MAX_WAIVED
+    lines: list[str] = []
+    for heading, groups in parts:
+        lines += _names(heading, groups, lang, width) if names_only else _part(heading, groups, lang, width)
     return [*lines, *policy_file(report.policy, lang, width), ""] if report.policy else lines
 
 
@@ -39,6 +48,14 @@ def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
     for finding in findings:
         groups.setdefault((finding.id, finding.waiver), []).append(finding)
     return list(groups.values())
+
+
+def _names(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width: int) -> list[str]:
+    """Return the row that names the checks of these waivers."""
+    if not groups:
+        return []
+    ids = enumerated(dict.fromkeys(group[0].id for group in groups))
+    return indent(Message("{subject}: {found}", subject=heading, found=ids).to(lang), width, "", "  ")
 
 
 def _part(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width: int) -> Iterator[str]:

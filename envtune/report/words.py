@@ -95,8 +95,8 @@ def problems_text(findings: Iterable[Finding]) -> Text:
         if count
     ]
     return plural(
-        "{count} problem ({severities})",
-        "{count} problems ({severities})",
+        "{count} check failed ({severities})",
+        "{count} checks failed ({severities})",
         sum(found.values()),
         severities=enumerated(parts),
     )

@@ -25,8 +25,8 @@ from envtune.report.problems import adds_nothing, fixable, planned, problems, st
 
 TROUBLED = "910b-openeuler2203-troubled"
 HEAD = {
-    "en": "NOT READY  node18: 13 problems (1 critical, 1 high, 9 medium, 2 low)",
-    "zh": "未就绪  node18：13 个问题（致命 1、严重 1、一般 9、轻微 2）",
+    "en": "NOT READY  node18: 13 checks failed (1 critical, 1 high, 9 medium, 2 low)",
+    "zh": "未就绪  node18：13 项检查未通过（致命 1、严重 1、一般 9、轻微 2）",
 }
 
 
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_not_cut(name: str, width: int, lang: str) -> None:
 def test_the_first_line_and_the_footer_count_checks(name: str, width: int) -> None:
     report = made(name)
     page = " ".join(page_of(name, "en", width).split())
-    counted = re.search(r"(\d+) problems? \(", page)
+    counted = re.search(r"(\d+) checks? failed \(", page)
     assert (int(counted[1]) if counted else 0) == count_checks(report.findings).problems
     failed = {f.id for f in report.findings if f.outcome is Outcome.FAIL and not f.check.note}
     marked = re.search(r"\* (\d+) of (\d+) can be fixed: ", page)

@@ -212,7 +212,7 @@ def test_markdown_names_every_problem() -> None:
     text = markdown.render(seen_case(TROUBLED))
     for problem in problems(made(TROUBLED).findings):
         assert all(id_ in text for id_ in problem.ids)
-    assert text.startswith("### NOT READY node18: 13 problems")
+    assert text.startswith("### NOT READY node18: 13 checks failed")
 
 
 # ---------------------------------------------------------------------- all of them

@@ -92,7 +92,7 @@ def of_nagios(line: str) -> Mapping[str, int]:
 
 
 def of_text(page: str) -> Mapping[str, int]:
-    found = re.search(r"problems? \(([^)]*)\)", page)
+    found = re.search(r"checks? failed \(([^)]*)\)", page)
     return {} if found is None else {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", found[1])}
 
 
