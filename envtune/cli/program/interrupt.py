@@ -16,3 +16,4 @@ def report_interrupt(interrupt: KeyboardInterrupt, lang: str) -> None:
     if isinstance(interrupt, InterruptedRun):
         said += (" " if lang == "en" else "") + interrupt.left.to(lang)
     sys.stderr.write(said + "\n")
+    sys.stderr.flush()
