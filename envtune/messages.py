@@ -144,16 +144,18 @@ def alternatives(parts: Iterable[Text | str]) -> Text:
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """Return at most three known names similar to `word`, the best first, ignoring case.
 
-    For an id that does not exist these are ids with the same letters; for a prefix or abbreviation of a name (`md` for
+    For an id that does not exist these are ids with the same letters, first the one with the same number; for a prefix or abbreviation of a name (`md` for
     markdown), that name.
     """
     import difflib
     import re
 
     by_lower, low = {name.lower(): name for name in known}, word.lower()
-    letters = re.fullmatch("([a-z]+)[0-9]+", low)
+    letters = re.fullmatch("([a-z]+)0*([0-9]+)", low)
     alike = [name for name in by_lower if letters and re.fullmatch(f"{letters[1]}[0-9]+", name)]
-    found = difflib.get_close_matches(low, alike or by_lower, 3, 0.0 if alike else 0.6)
+    same = [name for name in alike if letters and re.fullmatch(f"{letters[1]}0*{letters[2]}", name)]
+    close = difflib.get_close_matches(low, alike or by_lower, 3, 0.0 if alike else 0.6)
+    found = list(dict.fromkeys([*same, *close]))[:3]
     if not found and len(low) > 1:
         form = re.compile(".*".join(map(re.escape, low)) if len(low) < 4 else re.escape(low))
         found = sorted(filter(form.match, by_lower), key=len)[:3]

@@ -208,8 +208,8 @@ def _preflight_lines(found: Preflight) -> Iterator[Text]:
     if found.minor:
         checks = enumerated(found.minor)
         yield plural(
-            "minor problem: {checks} (envtune check)",
-            "minor problems: {checks} (envtune check)",
+            "{count} problem: {checks} (envtune check)",
+            "{count} problems: {checks} (envtune check)",
             len(found.minor),
             checks=checks,
         )

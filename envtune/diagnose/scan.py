@@ -48,6 +48,8 @@ AROUND = 1 << 15  # bytes around a line that show what kind of page it is on
 LOOK_AHEAD, MAX_LOOKS = 1 << 16, 16  # bytes after a hit that are searched for steps; at most so many hits of a big file
 MAX_TABLES, MAX_TABLE = 8, 600  # tables of all inputs; rows of one
 _TABLE_ROW = re.compile(r"\s*[+|]|\S+\s+\d{1,9}\s+\d{1,9}\s")
+_FRAME = re.compile(r"File(?:\s?[\"\u201c]|\s*$)")  # without its indentation
+_EXCEPTION = re.compile(r"(?:^|[\s.])[A-Z]\w*(?:Error|Exception|Interrupt)(?::|\s*$)")
 MAX_TRACEBACK = 400  # lines after the header of a Python traceback that are searched for its exception
 
 _Counted = Sequence[Tuple[str, str]]  # keys of Scan.counts
@@ -476,6 +478,20 @@ def _traceback(lines: LineWindow, text: str, end: int) -> list[str]:
     for line in islice(lines.following(end), MAX_TRACEBACK):
         other_stream, message = split_stream(line)
         frames.append(line)
+        if _FRAME.match(message):
+            return _up_to_exception(lines, end)
         if other_stream == stream and message.strip() and not message.startswith((" ", "\t")):
+            return frames
+    return []
+
+
+def _up_to_exception(lines: LineWindow, end: int) -> list[str]:
+    """Return the lines of a traceback whose indentation was lost, up to the one that names the exception, or none."""
+    frames: list[str] = []
+    for line in islice(lines.following(end), MAX_TRACEBACK):
+        frames.append(line)
+        if TRACEBACK in line:
+            break
+        if _EXCEPTION.search(line):
             return frames
     return []

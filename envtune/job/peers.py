@@ -20,9 +20,11 @@ MAX_NODES = 65536  # of a hostlist
 def read_peers(named: Sequence[str], hostfile: Optional[Path], nodelist: str) -> tuple[str, ...]:
     """Return addresses and networks of the peers, in the given order; the command line takes precedence over Slurm.
 
-    Raises UsageError for a name that has no address and for a file that cannot be read.
+    Raises UsageError for a name that has no address, for `--peer` without a name and for a file that cannot be read.
     """
     words = [word.strip() for part in named for word in part.split(",") if word.strip()]
+    if named and not words:  # from a script whose variable is empty
+        raise UsageError(Message("{option} names no host; to name no peers, omit the option", option="--peer"))
     if hostfile is not None:
         from envtune.host.text_file import read_text_file
 

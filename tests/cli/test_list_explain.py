@@ -157,6 +157,23 @@ def test_explain_an_faq_entry_leads_to_the_checks_that_confirm_it() -> None:
     assert r"libhccl\.so: cannot open shared object file" in page
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("reserve-job-ports", "key: net.ipv4.ip_local_reserved_ports, add: job_ports"),
+        ("file.owner", "/etc/passwd: "),
+    ],
+)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_explain_takes_nothing_out_of_envtunes_own_texts(word: str, told: str, lang: str) -> None:
+    page = run("explain", word, "--lang", lang).stdout
+    assert told in page and "redacted" not in page
+
+
+def test_explain_names_the_nearest_id_first() -> None:
+    assert "did you mean CPU001, " in run("explain", "CPU01", code=2).stderr
+
+
 def test_explain_a_playbook_numbers_its_steps() -> None:
     page = run("explain", "set-bios-power-policy").stdout
     assert "- CPU006: " in page

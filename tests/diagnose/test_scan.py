@@ -261,6 +261,22 @@ def test_of_a_traceback_the_last_line_is_the_error() -> None:
     assert first(ordinary(2) + frames + "custom.Problem: 7 of 8\nnext\n") == ("log0", 6, "custom.Problem: 7 of 8")
 
 
+HEADER = "Traceback (most recent call last):\n"
+
+
+@pytest.mark.parametrize(
+    ("frames", "error"),
+    [
+        ('File "a.py", line 3, in f\nreturn g(\nValueError: x\nnext\n', (6, "ValueError: x")),
+        ('File\n"/a/a.py",\nline 3, in f\nraise ValueError( x)\n[rank0]: ValueError: x\n', (8, "[rank0]: ValueError: x")),
+        ('File "a.py", Line 3, in f\nassert x, (\n', (3, HEADER.strip())),
+        ('File "a.py", line 3, in f\nreturn g(\n' + HEADER, (3, HEADER.strip())),
+    ],
+)
+def test_a_frame_that_lost_its_indentation_is_no_error(frames: str, error: tuple[int, str]) -> None:
+    assert first(ordinary(2) + HEADER + frames) == ("log0", *error)
+
+
 def test_of_a_traceback_among_other_ranks_too() -> None:
     text = "".join(
         f"[rank{rank}]: {line}\n[rank5]: loading\n"

@@ -59,6 +59,12 @@ def test_slurm_is_asked_only_where_nobody_is_named() -> None:
     assert read_peers(["10.0.0.9"], None, "10.0.0.[1-2]") == ("10.0.0.9",)
 
 
+@pytest.mark.parametrize("word", ["", " ", ","])
+def test_an_option_without_a_name_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match="--peer names no host"):
+        read_peers([word], None, "10.0.0.1")
+
+
 @pytest.mark.parametrize("word", ["0.0.0.0/0", "::/0"])
 def test_everybody_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="matches every host"):

@@ -15,7 +15,7 @@ from envtune.diagnose.rank import Candidate
 from envtune.ranks.records import Process, Root, Verdict
 from envtune.report.check_json import finding_data
 from envtune.report.diagnosis.content import MENTIONS, ground_text, here, why_not_checked
-from envtune.report.diagnosis.placeholders import fill
+from envtune.report.diagnosis.placeholders import fill, readable
 from envtune.trust.characters import json_text
 
 SCHEMAS = {1: "envtune.diagnosis/1", 2: "envtune.diagnosis/2"}
@@ -94,7 +94,7 @@ def _row(diagnosis: Diagnosis, number: int, lang: str, schema: int) -> dict[str,
         "confidence": "high" if candidate.confident else "low",
         "count": candidate.count,
         "lines": _lines(candidate),
-        "groups": dict(candidate.groups),
+        "groups": readable(candidate.groups),
         "where": {"rank": candidate.rank, "host": candidate.host or None},
         **(_judged(diagnosis, lang) if schema > 1 else _formerly_judged(diagnosis, lang)),
         "side": entry.side,

@@ -9,6 +9,7 @@ from envtune.messages import Literal, Message, Text, in_context
 from envtune.report.layout import printable
 
 MAX_VALUE = 160  # characters of a value that are shown
+_BYTES = "_bytes"  # ends the name of a group that captures a number of bytes
 
 # The labels of named groups of signatures; a group that is not here is shown under its own name, `None` not at all.
 GROUPS: Mapping[str, Optional[Text]] = {
@@ -66,10 +67,26 @@ GROUPS: Mapping[str, Optional[Text]] = {
 }
 
 
+def readable(groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the groups with a size that was captured in bytes (`wanted_bytes`) in units of its own: `wanted`, 256 GiB."""
+    found: dict[str, str] = {}
+    for name, value in groups.items():
+        stem = name.removesuffix(_BYTES)
+        found.setdefault(stem, value if stem == name else _size(value))
+    return found
+
+
+def _size(number: str) -> str:
+    size, units = float(number), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.1f}".removesuffix(".0") + f" {units[0]}"
+
+
 def labelled_values(groups: Mapping[str, str]) -> tuple[tuple[Text, str], ...]:
     """Return what the named groups captured, as (label, value)."""
     values = []
-    for name, value in groups.items():
+    for name, value in readable(groups).items():
         label = GROUPS.get(name, Literal(name))
         if label is not None and value.strip():
             values.append((label, _shortened(value)))
@@ -91,7 +108,7 @@ class _Filled(Text):
 
     def to(self, lang: str) -> str:
         """Return the text in `lang`, filled in."""
-        return _fill(self.text.to(lang), self.groups, lang)
+        return _fill(self.text.to(lang), readable(self.groups), lang)
 
 
 def fill(text: Text, groups: Mapping[str, str]) -> Text:

@@ -15,6 +15,7 @@ from envtune.report.diagnosis.placeholders import fill
 from envtune.report.layout import Paint, indent, printable, wrap
 from envtune.report.pages.guide import cited
 from envtune.report.words import OUTCOMES, SEVERITIES
+from envtune.trust.characters import visible
 
 Entry = Union[Check, FaqEntry, Playbook]
 
@@ -87,22 +88,50 @@ def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
 
 def terminal_page(entry: Entry, catalogue: Catalogue, lang: str, *, width: int, colour: bool) -> str:
     """Return the entry for a terminal of `width` columns."""
-    return page(label(entry), entry.title, head(entry), sections(entry, catalogue), lang, width=width, colour=colour)
+    parts = sections(entry, catalogue)
+    return page(
+        label(entry), entry.title, head(entry), parts, lang, width=width, colour=colour, site=_is_site(entry, catalogue)
+    )
 
 
-def page(name: str, title: Text, below: Text, parts: Iterable[Section], lang: str, *, width: int, colour: bool) -> str:
-    """Return a page for a terminal: name, title, the line below it, and its sections."""
+def page(
+    name: str,
+    title: Text,
+    below: Text,
+    parts: Iterable[Section],
+    lang: str,
+    *,
+    width: int,
+    colour: bool,
+    site: bool,
+) -> str:
+    """Return a page for a terminal: name, title, the line below it, and its sections; `site` if it is not envtune's."""
     paint = Paint(colour)
     summary = (paint(line, "dim") for line in wrap(below.to(lang), width))
-    lines = [paint(name, "bold"), *wrap(printable(title.to(lang)), width), *summary]
+    lines = [paint(name, "bold"), *wrap(_shown(title.to(lang), site), width), *summary]
     for section in parts:
-        lines += ["", paint(section.heading.to(lang), "bold"), *_terminal(section, lang, width)]
+        lines += ["", paint(section.heading.to(lang), "bold"), *_terminal(section, lang, width, site)]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _terminal(section: Section, lang: str, width: int) -> Iterator[str]:
+def _is_site(entry: Entry, catalogue: Catalogue) -> bool:
+    """Return whether a text of the entry may be a site's: its file is none of envtune's, or a policy says what is expected.
+
+    Files of a site have absolute paths.
+    """
+    kind = "checks" if isinstance(entry, Check) else "faq" if isinstance(entry, FaqEntry) else "playbooks"
+    of_policy = isinstance(entry, Check) and entry.by_policy
+    return of_policy or catalogue.files(kind).get(entry.id, "/").startswith("/")
+
+
+def _shown(text: str, site: bool) -> str:
+    """Return a line of a page; a site's text may hold a secret, envtune's own ones (`key: name`) only look like it."""
+    return printable(text) if site else visible(text.replace("\t", " "))
+
+
+def _terminal(section: Section, lang: str, width: int, site: bool) -> Iterator[str]:
     for number, line in enumerate(section.lines, 1):
-        text = printable(line.to(lang))
+        text = _shown(line.to(lang), site)
         if section.kind == "code":
             yield f"    {text}"
             continue

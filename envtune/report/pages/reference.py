@@ -101,4 +101,7 @@ def _users(row: Reference, catalogue: Catalogue) -> Iterator[Text]:
 
 def terminal_page(row: Reference, catalogue: Catalogue, lang: str, *, width: int, colour: bool) -> str:
     """Return the page for a terminal of `width` columns."""
-    return page(row.id, row.summary, KIND_NAMES[row.kind], sections(row, catalogue), lang, width=width, colour=colour)
+    files = [file for kind in ("checks", "playbooks") for file in catalogue.files(kind).values()]
+    site = any(file.startswith("/") for file in files)  # whose titles or steps may be on the page
+    parts = sections(row, catalogue)
+    return page(row.id, row.summary, KIND_NAMES[row.kind], parts, lang, width=width, colour=colour, site=site)

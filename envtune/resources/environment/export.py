@@ -112,7 +112,7 @@ def _writable(
     )
     kept = tuple(setting for setting in settings if setting.name not in frozen)
     if left and not kept:
-        raise Skipped(clauses(Message("{name} {reason}", name=row.name, reason=row.reason) for row in left))
+        raise Skipped(clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in left))
     return kept, (*unchanged, *left)
 
 
@@ -319,7 +319,7 @@ def _change(
 ) -> Change:
     note = launchers(file.path, file.kind)
     for row in unchanged:
-        note = Message("{seen}; {name} {reason}", seen=note, name=row.name, reason=row.reason)
+        note = Message("{seen}; {name}: {reason}", seen=note, name=row.name, reason=row.reason)
     return Change(
         finding=best.fixes[0],
         subject=", ".join(dict.fromkeys(s.name or s.script for s in settings)),
