@@ -30,7 +30,7 @@ _COMMENTS = {"on the physical host": Message("on the physical host")}  # behind 
 
 
 def commented(line: str) -> Text:
-    """Return a line to type with the comment behind it, if it has one of the catalogue's, as a text of both languages."""
+    """Return a line to type; a comment of the catalogue behind it is in both languages."""
     words, _, comment = line.partition("  # ")
     return Joined((words, _COMMENTS[comment]), "  # ") if comment in _COMMENTS else Literal(line)
 

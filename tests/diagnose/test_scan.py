@@ -268,7 +268,10 @@ HEADER = "Traceback (most recent call last):\n"
     ("frames", "error"),
     [
         ('File "a.py", line 3, in f\nreturn g(\nValueError: x\nnext\n', (6, "ValueError: x")),
-        ('File\n"/a/a.py",\nline 3, in f\nraise ValueError( x)\n[rank0]: ValueError: x\n', (8, "[rank0]: ValueError: x")),
+        (
+            'File\n"/a/a.py",\nline 3, in f\nraise ValueError( x)\n[rank0]: ValueError: x\n',
+            (8, "[rank0]: ValueError: x"),
+        ),
         ('File "a.py", Line 3, in f\nassert x, (\n', (3, HEADER.strip())),
         ('File "a.py", line 3, in f\nreturn g(\n' + HEADER, (3, HEADER.strip())),
     ],

@@ -28,7 +28,11 @@ def test_a_note_is_neither_a_finding_nor_a_reason_to_stop(fail_on: Optional[Seve
     ("minor", "en", "zh"),
     [
         (("NET007",), "1 problem: NET007 (envtune check)", "1 个问题：NET007（envtune check）"),
-        (("CPU001", "NET007"), "2 problems: CPU001, NET007 (envtune check)", "2 个问题：CPU001、NET007（envtune check）"),
+        (
+            ("CPU001", "NET007"),
+            "2 problems: CPU001, NET007 (envtune check)",
+            "2 个问题：CPU001、NET007（envtune check）",
+        ),
     ],
 )
 def test_what_does_not_stop_the_command_is_counted(minor: tuple[str, ...], en: str, zh: str) -> None:

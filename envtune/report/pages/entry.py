@@ -116,9 +116,9 @@ def page(
 
 
 def _is_site(entry: Entry, catalogue: Catalogue) -> bool:
-    """Return whether a text of the entry may be a site's: its file is none of envtune's, or a policy says what is expected.
+    """Return whether a text of the entry may be a site's.
 
-    Files of a site have absolute paths.
+    It may where its file is not envtune's (paths of a site's files are absolute), or a policy says what is expected.
     """
     kind = "checks" if isinstance(entry, Check) else "faq" if isinstance(entry, FaqEntry) else "playbooks"
     of_policy = isinstance(entry, Check) and entry.by_policy
