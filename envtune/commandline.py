@@ -13,7 +13,7 @@ import sys
 from shlex import quote
 from typing import Iterable, Union
 
-from envtune.messages import Message, Text
+from envtune.messages import Joined, Literal, Message, Text
 from envtune.records import expression
 from envtune.trust.characters import is_visible
 
@@ -24,6 +24,15 @@ _OWN = expression(r"(sudo )?envtune(?= |$)")
 _PATH_OF_SUDO = "/usr/sbin:/usr/bin:/sbin:/bin"
 _BEGINNING = 1024  # bytes of a program: no archive goes that far without a zero byte
 is_program = False  # envtune was started as a program, as sys.argv says, and not called within another one
+
+
+_COMMENTS = {"on the physical host": Message("on the physical host")}  # behind the lines of the catalogue
+
+
+def commented(line: str) -> Text:
+    """Return a line to type; a comment of the catalogue behind it is in both languages."""
+    words, _, comment = line.partition("  # ")
+    return Joined((words, _COMMENTS[comment]), "  # ") if comment in _COMMENTS else Literal(line)
 
 
 class WithheldError(Exception):

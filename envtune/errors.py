@@ -230,9 +230,13 @@ def host_error_text(error: HostError) -> Text:
         return Message(NOT_RECORDED, path=path)
     if isinstance(error, Elsewhere):
         return Message("{path} is on the job's host, which was not read", path=path)
-    if error.detail in errno.errorcode.values():  # of this host's files the words are known, of a recording's the name
-        return Message("{path} could not be read when recorded ({detail})", path=path, detail=error.detail)
-    return Message("{path} cannot be parsed: {detail}", path=path, detail=error.detail)
+    return _unreadable_text(path, error.detail)
+
+
+def _unreadable_text(path: str, detail: str) -> Text:
+    if detail in errno.errorcode.values():  # a live host's errors are kept in words, a recording's by their names
+        return Message("{path} could not be read when recorded ({detail})", path=path, detail=detail)
+    return Message("{path} cannot be parsed: {detail}", path=path, detail=detail)
 
 
 def _missing_text(error: Missing) -> Text:

@@ -144,7 +144,8 @@ def alternatives(parts: Iterable[Text | str]) -> Text:
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """Return at most three known names similar to `word`, the best first, ignoring case.
 
-    For an id that does not exist these are ids with the same letters, first the one with the same number; for a prefix or abbreviation of a name (`md` for
+    For an id that does not exist these are ids with the same letters, first the one
+    with the same number; for a prefix or abbreviation of a name (`md` for
     markdown), that name.
     """
     import difflib

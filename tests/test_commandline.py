@@ -18,7 +18,7 @@ from envtune.audit import examine
 from envtune.audit.remedies import commands_for
 from envtune.catalog import load
 from envtune.cli.fix import print_for_root
-from envtune.commandline import WithheldError, checked, for_this_host, line, quoted, require_word
+from envtune.commandline import WithheldError, checked, commented, for_this_host, line, quoted, require_word
 from envtune.context.open import open_context
 from envtune.job.target import TargetOptions
 from envtune.messages import Text
@@ -194,3 +194,15 @@ def test_root_is_told_no_command_that_is_not_what_is_seen(name: str, capsys: pyt
     page = told_to_root(capsys, ("nft", name), "--script", name)
     assert visible_lines(page) == page and "write the command by hand" in page and "# not shown: " in page
     assert not [row for row in page.splitlines() if "--apply" in row or row.startswith(("nft", "# sudo"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "en", "zh"),
+    [
+        ("a -b  # on the physical host", "a -b  # on the physical host", "a -b  # 在物理机上执行"),
+        ("a -b  # of a site", "a -b  # of a site", "a -b  # of a site"),
+        ("a -b", "a -b", "a -b"),
+    ],
+)
+def test_a_comment_of_the_catalogue_is_in_both_languages(line: str, en: str, zh: str) -> None:
+    assert (commented(line).en, commented(line).to("zh")) == (en, zh)

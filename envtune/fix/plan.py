@@ -15,6 +15,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence
 from envtune.audit import examine
 from envtune.audit.remedies import devices
 from envtune.audit.subjects import subject_text
+from envtune.commandline import commented
 from envtune.context import Context
 from envtune.context.registry import find_action, plan_arguments
 from envtune.errors import (
@@ -193,7 +194,7 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     """Return that a person has to do it, with the steps: the remedy and the repair lines, else those that only look."""
     check = finding.check
     lines = [
-        (command.kind, command.line if isinstance(command.line, Text) else Literal(command.line))
+        (command.kind, command.line if isinstance(command.line, Text) else commented(command.line))
         for command in finding.commands
     ]
     repairs = [line for kind, line in lines if kind == "fix"] or [Message(LOOK, line=line) for _, line in lines]

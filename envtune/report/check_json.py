@@ -9,6 +9,7 @@ from typing import Any, Mapping, Optional, Union
 
 from envtune.audit import summary
 from envtune.audit.verdict import count_checks, verdict
+from envtune.commandline import commented
 from envtune.messages import Text
 from envtune.model import Command, Fact, Finding, Outcome, Report, Source, Waiver
 from envtune.ranges import decimal
@@ -183,7 +184,7 @@ def remedy_text(finding: Finding, lang: str) -> Optional[str]:
 def _command_data(command: Command, lang: str) -> dict[str, Any]:
     """Return a line to type, or the reason why none is shown."""
     if isinstance(command.line, str):
-        return {"kind": command.kind, "line": redacted(command.line), "reason": None}
+        return {"kind": command.kind, "line": redacted(commented(command.line).to(lang)), "reason": None}
     return {"kind": command.kind, "line": None, "reason": _to(command.line, lang)}
 
 

@@ -7,6 +7,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence, Union
 from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import count_checks
 from envtune.catalog.families import family_title
+from envtune.commandline import commented
 from envtune.messages import Literal, Message, Text, enumerated, listed
 from envtune.model import Finding, Outcome, Report, Severity, Source
 from envtune.report.formats.labels import LABELS
@@ -102,7 +103,7 @@ class _Renderer:
         label = " " * 11 + self.paint(pad(self._to(LABELS[key]), 10), "dim") + " "
         for line in lines:
             if isinstance(line, str):
-                yield label + self.paint("$ " + printable(line), colour)
+                yield label + self.paint("$ " + printable(commented(line).to(self.lang)), colour)
                 label = " " * 22
 
     def _values(self, group: Sequence[Finding]) -> Iterator[str]:

@@ -68,7 +68,7 @@ GROUPS: Mapping[str, Optional[Text]] = {
 
 
 def readable(groups: Mapping[str, str]) -> dict[str, str]:
-    """Return the groups with a size that was captured in bytes (`wanted_bytes`) in units of its own: `wanted`, 256 GiB."""
+    """Return the groups, a number of bytes (`wanted_bytes`) as a size (`wanted`: 256 GiB)."""
     found: dict[str, str] = {}
     for name, value in groups.items():
         stem = name.removesuffix(_BYTES)

@@ -11,6 +11,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence
 from envtune.audit.subjects import subject_text
 from envtune.audit.verdict import Counts, count_checks, exit_code, verdict
 from envtune.catalog.families import family_title
+from envtune.commandline import commented
 from envtune.messages import Message, Text, clauses, enumerated, listed
 from envtune.model import Command, Finding, Outcome, Report, Severity, Source
 from envtune.records import NamedTuple
@@ -288,7 +289,7 @@ def _commands(commands: Iterable[Command], lang: str) -> tuple[CommandLine, ...]
 
 def _command(command: Command, lang: str) -> CommandLine:
     if isinstance(command.line, str):
-        return CommandLine(command.kind, printable(command.line), "")
+        return CommandLine(command.kind, printable(commented(command.line).to(lang)), "")
     return CommandLine(command.kind, "", _to(command.line, lang))
 
 

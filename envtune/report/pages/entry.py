@@ -8,6 +8,7 @@ from typing import Iterable, Iterator, Mapping, Optional, Union
 
 from envtune.audit.conditions import condition_texts
 from envtune.catalog import Catalogue
+from envtune.commandline import commented
 from envtune.expect import describe, in_unit, value_text
 from envtune.messages import Joined, Literal, Message, Text, clauses, in_context, listed
 from envtune.model import Check, Criterion, FaqEntry, Outcome, Playbook, SeverityRow
@@ -115,9 +116,9 @@ def page(
 
 
 def _is_site(entry: Entry, catalogue: Catalogue) -> bool:
-    """Return whether a text of the entry may be a site's: its file is none of envtune's, or a policy says what is expected.
+    """Return whether a text of the entry may be a site's.
 
-    Files of a site have absolute paths.
+    It may where its file is not envtune's (paths of a site's files are absolute), or a policy says what is expected.
     """
     kind = "checks" if isinstance(entry, Check) else "faq" if isinstance(entry, FaqEntry) else "playbooks"
     of_policy = isinstance(entry, Check) and entry.by_policy
@@ -154,7 +155,7 @@ def _check(check: Check, catalogue: Catalogue) -> Iterator[Section]:
     lines = [*check.commands, *(command for _, commands in check.commands_by for command in commands)]
     for kind, heading in (("fix", Message("Commands that fix it")), ("look", Message("Commands that show more"))):
         shown = dict.fromkeys(without_host(check, str(command.line)) for command in lines if command.kind == kind)
-        yield Section(heading, "code", tuple(Literal(line) for line in shown if line))
+        yield Section(heading, "code", tuple(commented(line) for line in shown if line))
     playbooks = [p for p in catalogue.playbooks if check.id in p.fixes]
     yield Section(Message("Playbooks"), "list", tuple(_link(p.id, p.title) for p in playbooks))
     yield Section(Message("When to ignore a failure"), "list", check.falsepositives)
