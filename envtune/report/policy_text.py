@@ -11,7 +11,6 @@ from envtune.ranges import join_subjects
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
 
-
 MAX_WAIVED = 2  # waivers that a short report describes; of more it names the checks
 
 
