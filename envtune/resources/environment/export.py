@@ -106,13 +106,13 @@ def _writable(
         )
     frozen = _readonly(context, file)
     left = tuple(
-        Unchanged(s.name, str(s.value), Message("is readonly ({place}): change it there", place=frozen[s.name]))
+        Unchanged(s.name, str(s.value), Message("readonly ({place}): change it there", place=frozen[s.name]))
         for s in settings
         if s.name in frozen
     )
     kept = tuple(setting for setting in settings if setting.name not in frozen)
     if left and not kept:
-        raise Skipped(clauses(Message("{name} {reason}", name=row.name, reason=row.reason) for row in left))
+        raise Skipped(clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in left))
     return kept, (*unchanged, *left)
 
 
@@ -139,7 +139,7 @@ def _readonly(context: Context, file: EnvFile) -> dict[str, str]:
 def _nothing(findings: Sequence[Finding], unchanged: Sequence[Unchanged]) -> Text:
     """Return why no variable is set: it is left alone on purpose, or a person has to choose it."""
     if unchanged:
-        return clauses(Message("{name} {reason}", name=row.name, reason=row.reason) for row in unchanged)
+        return clauses(Message("{name}: {reason}", name=row.name, reason=row.reason) for row in unchanged)
     remedy = findings[0].check.remedy or Message("see the check")
     return Message("envtune cannot know the right value. {remedy}", remedy=remedy)
 
@@ -161,7 +161,7 @@ def _not_frozen(context: Context, name: str) -> Text:
     if place is not None:
         return Message("{place} combines it with the shell's value: correct it there", place=place)
     return Message(
-        'comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"'
+        'it comes from the shell that starts the job: correct it where that shell sets it; here: eval "$(envtune env)"'
     )
 
 
@@ -319,7 +319,7 @@ def _change(
 ) -> Change:
     note = launchers(file.path, file.kind)
     for row in unchanged:
-        note = Message("{seen}; {name} {reason}", seen=note, name=row.name, reason=row.reason)
+        note = Message("{seen}; {name}: {reason}", seen=note, name=row.name, reason=row.reason)
     return Change(
         finding=best.fixes[0],
         subject=", ".join(dict.fromkeys(s.name or s.script for s in settings)),
