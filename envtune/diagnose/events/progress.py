@@ -30,7 +30,7 @@ _MEASURED = expression(
 _SERVED = expression(
     r"#running-req: [1-9].{0,200}throughput|throughput: [\d.]+ tokens/s.{0,200}running: [1-9]|http/1\.[01]\\?\" 200\b"
     r"|\b(?:post|get) /[\w./-]{1,60} (?:http/\S{1,4} )?200\b"
-    r"|\breq(?:uest)?[_ -]?(?:id)?[=: #]\S+.{0,160}"
+    r"|\breq(?:uest)?[_ -]?(?:id)?[=: #] ?(?!.{0,200}(?:fail|error|abort|timeout))\S+.{0,160}"
     r"(?:\bttft\b|\btpot\b|\bgen(?:erated)?\W{1,3}\d|status\W{1,3}(?:ok|200)\b)"
 )
 _RECOVERED = expression(
@@ -53,7 +53,9 @@ _SUCCESS = expression(
     r"(?!.{0,40}(?:error|fail|exit|abort|kill|exception))"
     r"|exit(?:ed)? (?:with )?(?:code|status)[ :=]{1,2}0\b|\b(?:finished|completed) (?:the )?training\b"
     r"|\btrain_runtime\b|^#\d+ (?:exporting|writing|naming) .*\bdone\b"
-    r"|(?:\u8bad\u7ec3|\u4efb\u52a1|\u63a8\u7406|\u8bc4\u6d4b)(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)|\u6b63\u5e38\u9000\u51fa|\bstatus\W{1,4}succeeded\b"
+    r"|(?:\u8bad\u7ec3|\u4efb\u52a1|\u63a8\u7406|\u8bc4\u6d4b)(?:\u5df2)?(?:\u5b8c\u6210|\u7ed3\u675f)"
+    r"(?!.{0,20}(?:\u5931\u8d25|\u5f02\u5e38|\u9519\u8bef))"
+    r"|(?<![\u975e\u672a\u4e0d\u6cd5\u80fd])\u6b63\u5e38\u9000\u51fa|\bstatus\W{1,4}succeeded\b"
     # of CI services
     r"|^(?:\[?\d{4}-\S+\s+)?(?:finished: success|build success(?:ful)?\b|##\[section\]finishing: .*succeeded)"
     r"|\bconclusion\W{1,4}success\b"
