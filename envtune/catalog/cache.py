@@ -16,7 +16,7 @@ from typing import Optional
 from envtune.records import NamedTuple
 from envtune.version import __version__
 
-FORMAT = 6
+FORMAT = 7
 
 
 class Cached(NamedTuple):

@@ -22,7 +22,8 @@ from envtune.messages import Bilingual, Message, Text
 from envtune.records import NamedTuple
 
 KINDS = ("checks", "faq", "playbooks", "families", "codes")
-LINES = (*KINDS, "words", "literals", "warnings", "registry")
+# What every run needs comes first: a line is found by searching for its name.
+LINES = ("warnings", "registry", "checks", "families", "words", "playbooks", "codes", "faq", "literals")
 # What a check says to whoever asks for details, or when it fails: half of its row.
 LONG_WORDS = ("rationale", "remedy", "falsepositives")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import errno
-import glob as glob_module
 import os
 import sys
 import time
@@ -231,12 +230,7 @@ class LocalHost:
     def glob(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
 
-        def paths() -> tuple[str, ...]:
-            if self._mounts.remote() or self.users:  # then step by step, each guarded and as the users who may list it
-                return tuple(glob_paths(self, pattern))
-            return tuple(sorted(glob_module.glob(pattern)))
-
-        return self._once(("glob", pattern), pattern, paths)
+        return self._once(("glob", pattern), pattern, lambda: tuple(glob_paths(self, pattern)))
 
     def record_digest(self, path: str) -> str:
         """Return the `record_digest` of a wheel (`*.whl`) or of a RECORD file."""

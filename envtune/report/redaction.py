@@ -11,7 +11,7 @@ from typing import Any
 _MAY_HOLD = re.compile(
     r"p(?:ass|w|in[=:\s]|at[=:]|sk|ypi-)|s(?:ecret|ig[=:]|ess|as|alt|sh-|g\.|k[-_=:\s])|tok|c(?:red|ookie)|key|jwt"
     r"|a(?:uth|k[=:\sil]|sia|iza)|b(?:earer|asic|ot)|l(?:icen[sc]e|ogin|tai)|otp|oy2|h(?:f_[a-z0-9]{8}|st3|v[sbr]\.)"
-    r"|hook(?! (?!is|was)[a-z\u4e00-\u9fff]{1,5}\s)"  # what is so short is no secret behind this word
+    r"|hook(?! (?!is|was)[^\W\d_]{1,5}\s)"  # what is so short is no secret behind this word
     r"|d(?:sn|p\.)|eyj|g(?:h[pousr]_|l[a-z]{2,5}-)|xox|npm_|rk_|://[^/\s]*@|:[^\s:@]{6,64}@"
     r"|\s-(?!brief |w net\.)(?:[a-z][^\s)]|[apuw]\s)|--(?:user|cert)\b|/p:"
     r"|\b[a-z]+/[^\s/@]+@|:[0-9]{1,5}:[^\s:]+:[^\s:]+:"

@@ -18,6 +18,7 @@ NETWORK = Table(
     files=(
         "/etc/hostname",
         "/etc/hosts",
+        "/etc/nsswitch.conf",
         "/etc/sysctl.conf",
         "/etc/ufw/sysctl.conf",
         "/etc/sysctl.d/*.conf",

@@ -349,7 +349,8 @@ def variables_source(context: Context) -> Source:
 def own_name(context: Context) -> Iterable[Reading]:
     """Address that this host's own name resolves to.
 
-    By the resolver, and in /etc/hosts. Source: 003:3417-3427, inferred.
+    By the resolver, and in /etc/hosts; getent is run only if the resolver may have another answer than the file.
+    Source: 003:3417-3427, inferred.
     """
     host = context.host
     name = host.uname.get("nodename", "")
@@ -360,13 +361,24 @@ def own_name(context: Context) -> Iterable[Reading]:
     addresses, evidence = hosts_file_addresses(host, name)
     if addresses:
         readings.append(_name_reading("/etc/hosts", name, addresses, evidence, reachable))
-    addresses, evidence = (), Evidence("uname -n", name)
+    if not (any(":" not in address for address in addresses) and _is_file_first(host)):
+        addresses, evidence = (), Evidence("uname -n", name)
     try:
-        if is_host_name(name):
+        if not addresses and is_host_name(name):
             addresses, evidence = resolve_name(host, name, "hosts")
     except HostError as error:
         return [*readings, Reading(name, None, Evidence(error.path, str(error)), reason=host_error_text(error))]
     return [*readings, _name_reading(name, name, addresses, evidence, reachable)]
+
+
+def _is_file_first(host: Host) -> bool:
+    """Return whether the resolver answers from /etc/hosts before it asks anybody else (nsswitch.conf(5))."""
+    try:
+        text = host.read("/etc/nsswitch.conf")
+    except HostError:
+        return False
+    rows = (line.partition("#")[0].split() for line in text.splitlines())
+    return next((row[1:2] == ["files"] for row in rows if row[:1] == ["hosts:"]), False)
 
 
 def _name_reading(
