@@ -229,7 +229,6 @@ class LocalHost:
 
     def glob(self, pattern: str) -> tuple[str, ...]:
         """Return the sorted paths that match a shell pattern, without entering a mount that hangs."""
-
         return self._once(("glob", pattern), pattern, lambda: tuple(glob_paths(self, pattern)))
 
     def record_digest(self, path: str) -> str:
