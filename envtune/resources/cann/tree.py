@@ -154,6 +154,14 @@ def install_root(host: Host, path: str) -> Optional[str]:
     return None
 
 
+def is_of_other_install(host: Host, install: Install, entry: str) -> bool:
+    """Return whether an entry of a search path is in another install than this one; False where that is unknown."""
+    try:
+        return entry.startswith("/") and install_root(host, entry) not in (None, install.real)
+    except HostError:
+        return False
+
+
 def _is_visible(host: Host, path: str) -> bool:
     """Return whether something exists that this user can see; False for a path that was not recorded."""
     try:

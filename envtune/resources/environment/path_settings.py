@@ -24,7 +24,7 @@ from envtune.resources.cann.environment import (
 )
 from envtune.resources.cann.hccl_library import library_path, shipped_in
 from envtune.resources.cann.installs import active_install
-from envtune.resources.cann.tree import Install, install_root
+from envtune.resources.cann.tree import Install, install_root, is_of_other_install
 from envtune.resources.environment.profile import Setting
 from envtune.resources.environment.search_paths import (
     HDF5,
@@ -218,16 +218,11 @@ def _finds_a_defect(context: Context, probe: Probe) -> bool:
 
 def _one_install(context: Context, install: Install, paths: _Paths) -> None:
     """Remove the entries of other installs from the lists."""
-
-    def belongs(entry: str) -> bool:
-        try:
-            return not entry.startswith("/") or install_root(context.host, entry) in (None, install.real)
-        except HostError:
-            return True
-
+    reason = Message("removed: entries of other installs than {real}", real=install.real)
     for name in SEARCH_VARIABLES:
-        reason = Message("removed: entries of other installs than {real}", real=install.real)
-        paths.filter(name, belongs, reason, other_install=True)
+        paths.filter(
+            name, lambda entry: not is_of_other_install(context.host, install, entry), reason, other_install=True
+        )
 
 
 def _stale(context: Context, install: Install) -> Iterator[Setting]:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from typing import Iterable, Optional
 
+from envtune.collector.sources.cann import SEARCH_VARIABLES
 from envtune.commandline import WithheldError, quoted
 from envtune.context import Context
 from envtune.context.registry import probe
@@ -70,23 +71,40 @@ def _search_path(context: Context, name: str, value: str) -> Reading:
         return Reading(name, None, evidence, expected=wanted, reason=host_error_text(silent))
     shown = clauses(defects) if defects else Message("no problems")
     listing = Command("look", f"printf '%s\\n' \"${name}\" | tr ':' '\\n' | cat -n")  # an empty entry is an empty line
-    cleaned = _cleaned(context.host, name, value) if defects else ()
+    cleaned = _cleaned(context, name, value) if defects else ()
     return Reading(name, len(defects), evidence, shown, wanted, commands=(*cleaned, listing))
 
 
-def _cleaned(host: Host, name: str, value: str) -> tuple[Command, ...]:
-    """Return the line that sets the search path to its sound entries, each once; none if one cannot be judged."""
+def _cleaned(context: Context, name: str, value: str) -> tuple[Command, ...]:
+    """Return the line that sets the search path to its sound entries, each once; none if one cannot be judged.
+
+    Where the path mixes several CANN installs (cann.one_install), only the entries of the active one are kept.
+    """
     sound: dict[str, str] = {}
     try:
         for part in value.split(":"):
-            if part and not entry_defects(host, part, name == "PYTHONPATH"):
+            if part and not entry_defects(context.host, part, name == "PYTHONPATH"):
                 sound.setdefault(posixpath.normpath(part), part)
-        path = ":".join(map(quoted, sound.values()))
+        path = ":".join(map(quoted, _of_one_install(context, name, list(sound.values()))))
     except HostError:
         return ()
     except WithheldError as error:
         return (Command("fix", error.reason),)
     return (Command("fix", f"export {name}={path}" if path else f"unset {name}"),)
+
+
+def _of_one_install(context: Context, name: str, entries: list[str]) -> list[str]:
+    """Return the entries without those of other CANN installs than the active one; all of them if none would be left."""
+    if name not in SEARCH_VARIABLES:
+        return entries
+    from envtune.resources.cann.installs import active_install
+    from envtune.resources.cann.tree import is_of_other_install
+
+    try:
+        install = active_install(context)
+    except (HostError, Undetermined):
+        return entries
+    return [entry for entry in entries if not is_of_other_install(context.host, install, entry)] or entries
 
 
 def path_defects(host: Host, value: str, files: bool = False) -> tuple[tuple[Text, ...], Optional[HostError]]:
