@@ -139,7 +139,9 @@ def _command(verb: str, command: Any, parent: Any, lang: str) -> Iterator[str]:
         for paragraph in command.help.strip().split("\n\n"):
             lines = paragraph.splitlines()
             if lines[0].strip() == "\b":
-                yield from ("```text", *(line.strip() for line in lines[1:]), "```", "")
+                heading = [line for line in lines[1:] if not line.startswith(" ")]
+                yield from (word for line in heading for word in (line, ""))
+                yield from ("```text", *(line.strip() for line in lines[1:] if line.startswith(" ")), "```", "")
             else:
                 yield from (generate._cell(" ".join(line.strip() for line in lines)), "")
         yield from _options(command, context, lang)

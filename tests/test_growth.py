@@ -17,7 +17,7 @@ from envtune.model import Process
 from envtune.resources.cann.tree import resolve_existing
 from envtune.resources.environment.search_paths import path_defects
 from envtune.resources.firewall.frontends import ufw_table
-from envtune.resources.images.build_requirements import installed_debian
+from envtune.resources.images.build_requirements import installed_in
 from envtune.resources.npu.assigned import Limits, _list_problems, parse_ids
 from envtune.resources.npu.smi import parse_info
 from envtune.resources.processes.usage import orphan_sign
@@ -95,8 +95,8 @@ CASES = (
     Case("npu-smi cell of spaces", lambda n: HEADER + " " * n + "x |", parse_info),
     Case("npu-smi cell of slashes", lambda n: HEADER + " / " * (n // 3) + "x |", parse_info),
     Case("npu-smi rows", lambda n: HEADER + "x |\n" + "| 0 x | OK | x |\n" * (n // 17), parse_info, 8_000),
-    Case("dpkg status", lambda n: "Package: x\n" * (n // 11), lambda t: installed_debian(t, ["x"]), 50_000),
-    Case("dpkg status line", lambda n: "Package: x\nStatus: " + "a " * n, lambda t: installed_debian(t, ["x"])),
+    Case("dpkg status", lambda n: "Package: x\n" * (n // 11), lambda t: installed_in(t, ["x"]), 50_000),
+    Case("dpkg status line", lambda n: "Package: x\nStatus: " + "a " * n, lambda t: installed_in(t, ["x"])),
     Case("ufw spaces", lambda n: "a" + " " * n + "b", lambda t: ufw_table(t, 4)),
     Case("ufw actions", lambda n: "  ALLOW" * (n // 7), lambda t: ufw_table(t, 4)),
     Case("search path", search_path, lambda t: path_defects(host(), t), 16_000),

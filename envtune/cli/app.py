@@ -54,6 +54,7 @@ Start with:
   envtune fix                  what can be fixed here? (changes nothing)
 """
 )
+INDENTATION = 2  # columns by which typer indents the help of a verb
 COMPLETION_VARIABLE = "_ENVTUNE_COMPLETE"
 
 
@@ -92,6 +93,11 @@ class LazyGroup(TyperGroup):
         """Return the verbs in the order of `--help`, without importing them."""
         return list(self.verbs)
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the help with examples that fit the terminal."""
+        with _fitted_help(self, formatter):
+            super().format_help_text(ctx, formatter)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb that was named; the error for one that does not exist names those that come nearest."""
         try:
@@ -107,13 +113,12 @@ class LazyGroup(TyperGroup):
         """Import a verb's module and return its command, translated; None when there is no such verb."""
         if cmd_name not in self.verbs:
             return None
-        from envtune.cli.program.examples import fitted
         from envtune.cli.program.parameters import complete_parameters
 
         module = importlib.import_module(f"envtune.cli.{self.verbs[cmd_name]}")
-        text = fitted(Message(module.HELP).to(ctx.obj))
+        text = Message(module.HELP).to(ctx.obj)
         if hasattr(module, "VERBS"):
-            return self._group(cmd_name, text, module.VERBS, ctx.obj)
+            return _with_help(self._group(cmd_name, text, module.VERBS, ctx.obj))
         verb = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         verb.command(cmd_name, help=text, context_settings=getattr(module, "CONTEXT", None))(module.command)
         command = typer.main.get_command(verb)
@@ -124,7 +129,7 @@ class LazyGroup(TyperGroup):
             from envtune.cli.translation import translate_command
 
             translate_command(command, ctx.obj)
-        return command
+        return _with_help(command)
 
     def _group(self, name: str, text: str, verbs: Mapping[str, str], lang: str) -> Any:
         """Return a verb that has verbs of its own, with the options that all verbs have."""
@@ -157,6 +162,32 @@ class _Group(LazyGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         return TyperGroup.invoke(self, ctx)
+
+
+def _with_help(command: Any) -> Any:
+    """Return the command with a help that fits the terminal: a summary that is not cut, examples that do not wrap."""
+    written = command.format_help_text
+
+    def format_help_text(ctx: Any, formatter: Any) -> None:
+        with _fitted_help(command, formatter):
+            written(ctx, formatter)
+
+    if not isinstance(command, LazyGroup):  # which has it
+        command.format_help_text = format_help_text
+    command.short_help = command.help.partition("\n\n")[0]
+    return command
+
+
+@contextmanager
+def _fitted_help(command: Any, formatter: Any) -> Iterator[None]:
+    """Give the command a help whose examples fit the width of the formatter."""
+    from envtune.cli.program.examples import fitted
+
+    command.help, before = fitted(command.help, formatter.width - INDENTATION), command.help
+    try:
+        yield
+    finally:
+        command.help = before
 
 
 @contextmanager

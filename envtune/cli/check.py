@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 HELP = N_(
     """Check whether this host is ready for training.
 
-Read-only, no root needed. Checks that need more permissions say so. Examples:
+Read-only, no root needed. Checks that need more permissions say so.
 
 \b
-  envtune check                         this host, the Python and environment of this shell
-  envtune check --script train.sh       the environment that a launch script sets
-  envtune check --pid 4711              a running job
-  envtune check --select CPU,NET        two families
-  envtune check host.tar.gz             a recorded host
-  envtune check *.tar.gz                several recorded hosts, compared (or a directory of them)
+Examples:
+  envtune check                     this host, with this shell's environment
+  envtune check --script train.sh   the environment that a launch script sets
+  envtune check --pid 4711          a running job
+  envtune check --select CPU,NET    two families
+  envtune check host.tar.gz         a recorded host
+  envtune check *.tar.gz            several recorded hosts, compared
 
 Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something could not be checked, or
 nothing was checked.

@@ -11,9 +11,10 @@ HELP = N_(
     """Print the collector as one Python file.
 
 It records hosts on which nothing is installed, like `envtune snapshot`: it needs only Python 3.6 or newer, and
-writes only the snapshot. Examples:
+writes only the snapshot.
 
 \b
+Examples:
   envtune collector | ssh HOST python3 -I - > host.tar.gz    record another host from here
   envtune collector > collector.py                           a file to copy: python3 -I collector.py -o host.tar.gz
 

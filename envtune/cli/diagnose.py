@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 HELP = N_(
     """Find the known error in a log.
 
-It explains the cause, confirms it on this host and shows the fix. Examples:
+It explains the cause, confirms it on this host and shows the fix.
 
 \b
+Examples:
   envtune diagnose                                the logs of your newest run, where they are usually written
   envtune diagnose train.log                      one log
   envtune diagnose rank*.log                      several ranks: which failed first?

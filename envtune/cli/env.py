@@ -13,9 +13,10 @@ from envtune.messages import N_, Message
 HELP = N_(
     """Print the job variables to change.
 
-Only what differs from what the job gets now, each with its reason; nothing is changed. Examples:
+Only what differs from what the job gets now, each with its reason; nothing is changed.
 
 \b
+Examples:
   eval "$(envtune env)"                          this shell, for training
   eval "$(envtune env --profile debug)"          this shell, for a debugging run
   envtune env --format fish | source             the same in fish

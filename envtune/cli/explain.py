@@ -18,9 +18,10 @@ HELP = N_(
     """Explain a check, error or playbook.
 
 What a check reads, why it matters and how to fix it; what an error means; what a playbook does; which arguments a
-probe or playbook step takes. Examples:
+probe or playbook step takes.
 
 \b
+Examples:
   envtune explain CPU001                       a check, by id
   envtune explain governor-not-performance     or by name
   envtune explain F06                          an entry of the FAQ

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 HELP = N_(
     """Show fixes for this host, or apply them.
 
-Without --apply nothing is changed; with it, the same checks run again afterwards. Examples:
+Without --apply nothing is changed; with it, the same checks run again afterwards.
 
 \b
-  envtune fix                             what can be fixed; -v: diffs and steps
+Examples:
+  envtune fix                             what can be fixed (-v: details)
   envtune fix CPU001 --apply              fix it; asks once
   envtune fix --faq F06                   fixes for the FAQ entry F06
   envtune fix --format json > plan.json   the plan as data
-  envtune fix --plan plan.json --apply    apply it later on this host, if it is still the same
+  envtune fix --plan plan.json --apply    apply it later on this host
   envtune resume 20250102-030405          finish an interrupted run
 
 Exit status: 0 nothing left to fix, 1 problems remain (or return at the next boot), 2 usage error, 3 something could
@@ -271,12 +272,12 @@ class Dialogue:
         return Message("Nothing was changed. To apply it, run the same command with --apply")
 
     def _short_text(self, plan: Plan) -> str:
-        from envtune.report.plan_short import render
+        from envtune.report.plan.short import render
 
         return render(plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted())
 
     def _plan_text(self, plan: Plan) -> str:
-        from envtune.report.plan_text import render
+        from envtune.report.plan.text import render
 
         return render(
             plan, self.lang, width=options.terminal_width(), colour=options.colour_wanted(), verbose=self._verbose
@@ -372,7 +373,7 @@ class Dialogue:
         return typer.confirm(question.to(self.lang), default=False, err=True)
 
     def _show_table(self, changes: Sequence[Change]) -> None:
-        from envtune.report.plan_text import table
+        from envtune.report.plan.text import table
 
         for line in table(changes, self.lang, options.terminal_width()):
             typer.echo(line, err=True)
@@ -391,7 +392,7 @@ class Dialogue:
             typer.echo(f"  {words.to(self.lang)}", err=True)
 
     def _print_outcome(self, prepared: PreparedFix, outcome: FixOutcome) -> None:
-        from envtune.report import fix_text
+        from envtune.report.plan import result as fix_text
 
         result = outcome.result
         if self._format == "json":

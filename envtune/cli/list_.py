@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 HELP = N_(
     """List checks, errors or playbooks.
 
-One line per entry; also the probes, steps and facts used in a catalogue. Examples:
+One line per entry; also the probes, steps and facts used in a catalogue.
 
 \b
+Examples:
   envtune list
   envtune list checks
   envtune list faq --lang zh

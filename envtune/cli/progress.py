@@ -10,8 +10,8 @@ from envtune.cli import options
 from envtune.executor.history import RecordedRun
 from envtune.fix.executor_messages import result_message
 from envtune.fix.outcome import END_STATES
-from envtune.report.fix_text import result_lines
 from envtune.report.layout import printable
+from envtune.report.plan.result import result_lines
 
 
 class Progress:

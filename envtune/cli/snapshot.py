@@ -20,9 +20,10 @@ HELP = N_(
     """Record this host to a file.
 
 The file holds everything the checks read, without secrets. Read-only, no root needed. Check it anywhere with
-`envtune check --snapshot FILE`. Examples:
+`envtune check --snapshot FILE`.
 
 \b
+Examples:
   envtune snapshot -o host.tar.gz                     this host and the environment of this shell
   envtune snapshot -o job.tar.gz --pid 4711           a running job
   envtune snapshot -o job.tar.gz --script train.sh    the environment that a launch script sets

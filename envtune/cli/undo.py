@@ -15,9 +15,10 @@ from envtune.messages import N_, Message
 HELP = N_(
     """Undo a fix run or one change.
 
-Refused if the target has changed since; both versions are shown. --force undoes it and keeps a copy. Examples:
+Refused if the target has changed since; both versions are shown. --force undoes it and keeps a copy.
 
 \b
+Examples:
   envtune undo                        the latest run
   envtune undo 20250102-030405        that run (envtune history lists them)
   envtune undo C03                    one change of the latest run
@@ -94,8 +95,8 @@ def _preview(name: str, change: Optional[str], format_: str, lang: str) -> int:
 
 def _preview_lines(run: Any, rows: Any, lang: str) -> Iterator[str]:
     from envtune.fix.executor_messages import result_message
-    from envtune.report.fix_text import subject_of
     from envtune.report.layout import printable
+    from envtune.report.plan.result import subject_of
 
     labels = {"ready": Message("would be undone"), "undone": Message("already restored")}
     for row in rows:
@@ -172,7 +173,7 @@ def _difference(operation: Mapping[str, Any], lang: str) -> Iterator[str]:
 
     from envtune.fix.runs import current_text
     from envtune.report.layout import printable
-    from envtune.report.plan_text import diff
+    from envtune.report.plan.text import diff
 
     content = operation["content"]
     written = "" if content is None else base64.b64decode(content).decode("utf-8", "replace")

@@ -46,6 +46,7 @@ _FIRST = (("packages.install",), ("images.install_pillow", "images.install_openc
 
 LOOK = N_("look: {line}")  # a step that changes nothing
 UNKNOWN = N_("unknown: {reason}")
+BY_HAND = Message("no automatic fix; by hand:")
 NO_OPTIONS = FixOptions()
 
 
@@ -199,7 +200,7 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     ]
     repairs = [line for kind, line in lines if kind == "fix"] or [Message(LOOK, line=line) for _, line in lines]
     steps = (*([] if check.remedy is None else [check.remedy]), *repairs)
-    return Message("no automatic fix; by hand:"), steps
+    return BY_HAND, steps
 
 
 def _is_in_use(subject: str) -> bool:
@@ -237,11 +238,11 @@ class _Draft:
         return self.changes_for(check) or any(s.finding == check for s in self.skipped)
 
     def leave(self, failed: Iterable[Finding]) -> None:
-        """Say what a person has to do about the findings that no change fixes."""
+        """Say what a person has to do about the findings that no change fixes; a note is no problem."""
         for finding in failed:
             if _is_in_use(finding.subject) and self.changes_for(finding.id):
                 self.skip([finding], _in_use(finding))
-            if not self.mentions(finding.id):
+            if not finding.check.note and not self.mentions(finding.id):
                 self.skip([finding], *_by_hand(finding))
 
     def changes_for(self, check: str) -> bool:

@@ -13,13 +13,13 @@ LARGEST = 4000  # bytes of a file that are printed; longer ones are only in the 
 
 
 def commands(change: Change) -> Iterator[Text]:
-    """Yield what the operations of a change do, a line each, to look at."""
+    """Yield what the operations of a change do, to look at: a line each, for replaced packages all lines."""
     for operation in change.operations:
         kind = operation["op"]
         if kind == "run":
             yield Literal(_words(operation["argv"]))
         elif kind == "swap":
-            yield from (Literal(_words(argv)) for argv in (*operation.get("prepare", ()), *operation["steps"]))
+            yield from map(Literal, _swap_lines(operation, []))
         elif kind == "signal":
             yield Literal(f"kill {operation['pid']}")
         else:
@@ -77,7 +77,7 @@ def _swap_lines(operation: Mapping[str, Any], start: Sequence[str]) -> Iterator[
 
 
 def _in_work(words: Sequence[str]) -> str:
-    return _words(words).replace("{work}", "'\"$work\"'")  # inside single quotes, which {} always gets
+    return " ".join('"$work"'.join(quote(part) if part else "" for part in word.split("{work}")) for word in words)
 
 
 def _pinned(wheels: Sequence[str]) -> str:

@@ -331,15 +331,14 @@ class _Page:
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
     def _fixable(self) -> Text:
-        """Return what `envtune fix` can do; about a recorded host it can show some of the changes only."""
+        """Return what `envtune fix` can do."""
         fix = printable(with_catalogs("envtune fix", self.report.catalogs))
         ids = [id_ for problem in self.found for id_ in problem.ids]
         done = sum(1 for id_ in ids if is_fixable(id_, self.report))
-        here = sum(1 for id_ in ids if id_ in (self.report.fixable or ()))
         template = N_("* {count} of {all} can be fixed: {fix} shows how, {fix} --apply does it")
         if self.report.snapshot:
-            template = N_("* {count} of {all} can be fixed: {fix} --apply on the host; --snapshot shows {here}")
-        return Message(template, count=done, all=len(ids), fix=fix, here=here)
+            template = N_("* {count} of {all} can be fixed on that host: {fix} --apply")
+        return Message(template, count=done, all=len(ids), fix=fix)
 
 
 def _left_to_details(ids: Sequence[str], most: int) -> Text:

@@ -106,11 +106,12 @@ def _conclusion(report: Report, reached: Verdict) -> Text:
     """Return what stands behind the verdict in the first line."""
     counts = count_checks(report.findings)
     if reached is Verdict.NOTHING_CHECKED:
+        reasons = {finding.reason for finding in report.findings if finding.reason is not None}
         return plural(
-            "the selected check does not apply to this host ({kind})",
-            "none of the {count} selected checks applies to this host ({kind})",
+            "the selected check does not apply to this host ({why})",
+            "none of the {count} selected checks applies to this host ({why})",
             counts.checks,
-            kind=kind_of_machine(report.facts),
+            why=reasons.pop() if len(reasons) == 1 else kind_of_machine(report.facts),
         )
     if reached is Verdict.NO_NPU:
         return Message("no Ascend NPU, driver or CANN found here")

@@ -31,7 +31,7 @@ from envtune.fix.plan import Plan, executable, fixed_checks, make_plan
 from envtune.fix.policy import refusal
 from envtune.job.target import TargetOptions
 from envtune.model import Check, FixOptions, Outcome, Playbook
-from envtune.report import plan_text as report
+from envtune.report.plan import text as report
 from envtune.snapshot.host import SnapshotHost
 
 OPTIONS = FixOptions(peers=("10.0.0.2",))

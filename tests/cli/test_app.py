@@ -16,6 +16,8 @@ import pytest
 from helpers.program import completed, program
 from helpers.rows import sampled
 
+from envtune.report.layout import display_width
+
 GOLDEN = Path(__file__).parent / "golden"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 BOTH = ("en", "zh")
@@ -45,6 +47,14 @@ def test_help(verb: str, lang: str, pytestconfig: pytest.Config) -> None:
         path.write_text(done.stdout, "utf-8")
     assert (done.returncode, done.stderr) == (0, "")
     assert words_of(done.stdout) == words_of(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("lang", BOTH)
+@pytest.mark.parametrize("verb", ["", "diagnose"])
+def test_no_help_is_cut_on_a_narrow_terminal(verb: str, lang: str) -> None:
+    page = envtune(*([verb] if verb else []), "--help", "--lang", lang, COLUMNS="60").stdout
+    assert "..." not in page.replace("torchrun ...", "").replace("]...", "")
+    assert [line for line in page.splitlines() if display_width(line) > 60] == []
 
 
 @pytest.mark.parametrize("words", sampled(["--help --lang=zh", "--lang zh --help", "--lang=zh -h"], 3))

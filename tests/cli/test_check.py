@@ -56,7 +56,12 @@ def recorded(path: Path, name: str, **files: Any) -> str:
             "NOTHING CHECKED ecs-7d3c: none of the {count} selected checks applies to this host (virtual machine)",
         ),
         ("CPU00", "zh", "未检查任何内容 ecs-7d3c：所选的 {count} 项检查均不适用于该主机（虚拟机）"),
-        ("CPU001", "en", "NOTHING CHECKED ecs-7d3c: the selected check does not apply to this host (virtual machine)"),
+        (
+            "CPU001",
+            "en",
+            "the selected check does not apply to this host (this is a virtual machine)",
+        ),
+        ("NET003", "en", "the selected check does not apply to this host (MASTER_PORT is not set for this job)"),
     ],
 )
 def test_nothing_checked_is_not_ready(tmp_path: Path, select: str, lang: str, words: str) -> None:

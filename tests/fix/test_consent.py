@@ -10,7 +10,7 @@ from helpers.fix_world import World
 
 from envtune.fix.consent import Consent, downgrade_texts, downgrades, sort_changes
 from envtune.model import Change, VersionChange
-from envtune.report.plan_text import render
+from envtune.report.plan.text import render
 
 
 def change(before: str, after: str, **more: Any) -> Change:

@@ -28,7 +28,7 @@ from envtune.fix.policy import refusal
 from envtune.fix.shell_commands import commands, shell_lines
 from envtune.messages import Bilingual, Literal
 from envtune.model import Change, Command, Evidence, Finding, FixOptions, Outcome, Playbook, Severity
-from envtune.report import plan_text as report
+from envtune.report.plan import text as report
 from envtune.schema.json_schema import document
 
 

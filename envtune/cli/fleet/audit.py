@@ -20,9 +20,10 @@ HELP = N_(
     """Collect and check many hosts over ssh.
 
 Sends the collector to `python3 -` on each host over ssh, with your configuration, agent and jump hosts, and checks the
-snapshot that comes back (at most 48 KiB) on this host. Installs and writes nothing on the hosts. Examples:
+snapshot that comes back (at most 48 KiB) on this host. Installs and writes nothing on the hosts.
 
 \b
+Examples:
   envtune fleet audit -w node[1-64]
   envtune fleet audit --hosts-from hosts.txt --become     as root, with sudo -n
   envtune fleet audit --inventory inventory.ini --limit npu

@@ -13,9 +13,10 @@ HELP = N_(
     """Show facts that differ between hosts.
 
 Prints the most common value of each fact and the hosts with another one. Compares hosts of the same NPU, architecture
-and system, and hosts of the same job; --group compares the hosts you specify. Examples:
+and system, and hosts of the same job; --group compares the hosts you specify.
 
 \b
+Examples:
   envtune fleet drift
   envtune fleet drift --group node[1-8] --group node[9-16]   two HCCL domains
   envtune fleet drift --group @slurm:train                   a partition, as a ClusterShell group

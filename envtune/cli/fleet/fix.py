@@ -27,9 +27,10 @@ HELP = N_(
 Every host is collected and checked, and what would fix it is planned here, as envtune fix does it on one host. Then one
 host of each group (hardware, system, driver) is fixed, and checked again after --soak seconds; then 1 %, 10 %, 25 % and
 the rest, each checked again. No further stage is begun where a host of the first stage fails, where more than 10 % of a
-stage fail, or where a check fails that passed before. Hosts on which jobs use NPUs are left out. Examples:
+stage fail, or where a check fails that passed before. Hosts on which jobs use NPUs are left out.
 
 \b
+Examples:
   envtune fleet fix -w node[1-64] --check --diff          only show it
   envtune fleet fix CPU001 -w node[1-64] --become         fix it, as root by sudo -n; asks once
   envtune fleet fix --slurm --slurm-drain --become --yes  drain each node first

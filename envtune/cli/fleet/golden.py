@@ -13,9 +13,9 @@ HELP = N_(
     """Show hosts that differ from the site's policy.
 
 Compares the golden values (`facts`) of the policy with the facts of each host's last collection and applies waivers.
-Examples:
 
 \b
+Examples:
   envtune fleet golden
   envtune fleet golden --policy site.yaml --profile training
 

@@ -14,9 +14,10 @@ from envtune.messages import N_
 HELP = N_(
     """Show the results of one host.
 
-Facts, checks that did not pass, changes and collections. Example:
+Facts, checks that did not pass, changes and collections.
 
 \b
+Example:
   envtune fleet host node7
 
 Exit status: 0 success, 2 the host is not in the store.

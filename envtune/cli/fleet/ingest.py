@@ -18,9 +18,10 @@ HELP = N_(
 
 For hosts without ssh: air gap, cron, Kubernetes Job. The directory contains snapshots from envtune snapshot or the
 collector (tar.gz or JSON) and frames (*.frame, collector option --frame); `-` reads frames from standard input. Each
-host gets the name in its snapshot. Examples:
+host gets the name in its snapshot.
 
 \b
+Examples:
   envtune fleet ingest /srv/snapshots
   srun python3 -I collector.py --frame | envtune fleet ingest -
 

@@ -14,9 +14,9 @@ HELP = N_(
     """Report on all hosts.
 
 Shows the results of each host's last collection: problems, differences, changes, and hosts that were not collected.
-Examples:
 
 \b
+Examples:
   envtune fleet report
   envtune fleet report --format html=fleet.html
   envtune fleet report -w node[1-8] --format csv

@@ -16,9 +16,10 @@ from envtune.messages import N_, Message
 HELP = N_(
     """Show what changed since a date.
 
-Shows checks and facts whose result differs from the host's previous collection. Examples:
+Shows checks and facts whose result differs from the host's previous collection.
 
 \b
+Examples:
   envtune fleet since 2026-11-01
   envtune fleet since '2026-11-01 08:00' -w node[1-8]
 

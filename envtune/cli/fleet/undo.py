@@ -19,9 +19,10 @@ HELP = N_(
     """Undo a run of envtune fleet fix.
 
 On every host that it changed, by the journal there: every byte as it was. What somebody has changed since is left
-alone, unless --force. Without RUN the runs are listed. Examples:
+alone, unless --force. Without RUN the runs are listed.
 
 \b
+Examples:
   envtune fleet undo
   envtune fleet undo fleet-20260102-030405
 

@@ -18,9 +18,10 @@ HELP = N_(
 
 In an init container it checks the job that has this environment, prints one line and writes it as termination message.
 With --condition it checks the node, and writes the condition AscendTrainingProblem as JSON, for a custom plugin of the
-node-problem-detector. With --plugin it is such a plugin. Examples:
+node-problem-detector. With --plugin it is such a plugin.
 
 \b
+Examples:
   envtune hook k8s-init --script /workspace/train.sh
   envtune hook k8s-init --condition /var/lib/envtune/condition.json
   envtune hook k8s-init --plugin --timeout 60

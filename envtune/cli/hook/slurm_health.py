@@ -18,9 +18,10 @@ HELP = N_(
 
 For HealthCheckProgram, as root. A node with problems is drained with the reason "envtune: NET003,CANN007", and resumed
 when these checks pass. A node that another user drained, or whose reason was changed, is left as it is. The verdict is
-kept for slurm-prolog. Examples:
+kept for slurm-prolog.
 
 \b
+Examples:
   envtune hook slurm-health --dry-run      print what would be done
   envtune hook slurm-health --select CPU,NET,CANN --fail-on critical
 

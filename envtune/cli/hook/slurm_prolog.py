@@ -16,9 +16,10 @@ HELP = N_(
 
 For Prolog, as root. It runs no check but reads the last verdict of slurm-health. With problems, the node is drained and
 the exit status is 20, which the script in docs/schedulers.md passes on to slurmd. If the verdict is missing or too old,
-the job starts, or the host is checked now (--stale check). Examples:
+the job starts, or the host is checked now (--stale check).
 
 \b
+Examples:
   envtune hook slurm-prolog --dry-run
   envtune hook slurm-prolog --max-age 3600 --stale check --timeout 20
 

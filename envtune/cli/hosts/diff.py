@@ -20,9 +20,10 @@ HELP = N_(
 
 Facts, job settings and checks are compared. Each host is a recorded one, or `-` for this host, which is the default
 for the second. What is unknown on one side is listed as such, not as a difference. A host's own name
-and addresses, process ids and times are not compared; of a job's settings MASTER_ADDR always is. Examples:
+and addresses, process ids and times are not compared; of a job's settings MASTER_ADDR always is.
 
 \b
+Examples:
   envtune diff good.tar.gz bad.tar.gz
   envtune diff golden.tar.gz             this host with a recorded one
   envtune diff a.json b.json -s CANN     only the checks of a family

@@ -24,9 +24,10 @@ from envtune.messages import N_, Message, alternatives
 HELP = N_(
     """Print or install completion for a shell.
 
-It completes verbs, options, ids of checks, errors and playbooks, formats, and runs. Examples:
+It completes verbs, options, ids of checks, errors and playbooks, formats, and runs.
 
 \b
+Examples:
   envtune completion --install                 for the shell you are in, in your home directory
   envtune completion bash > /etc/bash_completion.d/envtune
   envtune completion zsh > /usr/local/share/zsh/site-functions/_envtune

@@ -1,42 +1,37 @@
-"""The examples in the help of a verb, so that each fits a terminal of 80 columns in either language."""
+"""The examples in the help of a verb, so that they fit the terminal in either language."""
 
 from __future__ import annotations
 
 import re
 
-WIDTH = 78  # typer indents the help of a verb by two columns
-_EXAMPLE = r"(  \S.*?) {2,}(\S.*)"
+from envtune.report.layout import display_width, indent
+
+_EXAMPLE = re.compile(r"(  \S.*?) {2,}(\S.*)")
+_BLOCK = "\b\n"  # what begins a paragraph whose lines are kept
 
 
-def fitted(text: str) -> str:
-    """Return a help text in which words that do not fit beside their example stand in the next line."""
-    if all(len(line) <= WIDTH // 2 for line in text.splitlines()):  # also where each character takes two columns
-        return text
+def fitted(text: str, width: int) -> str:
+    """Return a help text in which every example is explained beside it or, if one does not fit, all in the next line.
+
+    `width` is in columns.
+    """
     parts = text.split("\n\n")
-    return "\n\n".join(_fitted(part) if part.startswith("\b\n") else part for part in parts)
+    return "\n\n".join(_fitted(part, width) if part.startswith(_BLOCK) else part for part in parts)
 
 
-def _fitted(block: str) -> str:
+def _fitted(block: str, width: int) -> str:
     lines = block.split("\n")
-    if all(_width(line) <= WIDTH for line in lines):
+    rows = [_EXAMPLE.fullmatch(line) for line in lines]
+    if not any(rows):
         return block
-    rows = [re.fullmatch(_EXAMPLE, line) for line in lines]
-    column = max((len(row[1]) for row in rows if row is not None), default=0) + 2
+    column = max(display_width(row[1]) for row in rows if row is not None) + 2
+    one_line = all(column + display_width(row[2]) <= width for row in rows if row is not None)
     made: list[str] = []
     for line, row in zip(lines, rows):
         if row is None:
             made.append(line)
-        elif column + _width(row[2]) <= WIDTH:
+        elif one_line:
             made.append(row[1].ljust(column) + row[2])
         else:
-            made += [row[1], " " * 6 + row[2]]
+            made += [row[1], *indent(row[2], width, " " * 6, " " * 6)]
     return "\n".join(made)
-
-
-def _width(line: str) -> int:
-    """Return the columns a line takes on a terminal; tables of other letters are loaded for those only."""
-    if line.isascii():
-        return len(line)
-    from envtune.report.layout import display_width
-
-    return display_width(line)

@@ -13,9 +13,10 @@ HELP = N_(
     """Finish an interrupted fix run.
 
 Completed changes stay; started and remaining changes are completed as planned. A run that was interrupted during undo
-is undone completely. Examples:
+is undone completely.
 
 \b
+Examples:
   envtune resume                    the interrupted run
   envtune resume 20250102-030405    that run (envtune history lists them)
   envtune undo 20250102-030405      undo it instead

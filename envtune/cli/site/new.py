@@ -17,9 +17,10 @@ HELP = N_(
     """Write a new check, playbook or FAQ entry.
 
 The file is a skeleton that loads as it is: a check contains its probe's example, a playbook its step's. An
-existing file is never overwritten. Examples:
+existing file is never overwritten.
 
 \b
+Examples:
   envtune new check SITE101 --probe sysctl.value --catalog site
   envtune new playbook raise-max-map-count --fixes SITE101 --catalog site
   envtune new faq S01 --fixes SITE101 --catalog site

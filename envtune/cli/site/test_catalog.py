@@ -18,9 +18,10 @@ HELP = N_(
 
 Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
 check must have the outcome under which it is listed: pass, fail, notapplicable or unknown. Each line of
-output gives the file, the line, and what is missing or different. Example:
+output gives the file, the line, and what is missing or different.
 
 \b
+Example:
   envtune test-catalog /etc/envtune
 
 Exit status: 0 all as expected, 1 something differs, 2 usage error or a file that does not load, 3 no example was run.

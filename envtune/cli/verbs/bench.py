@@ -15,9 +15,10 @@ HELP = N_(
 
 Applies and undoes the fix in turn, and measures the same work each time, until the difference is clear: 8 to 20 pairs.
 The work is a built-in measurement, or a command after --. Afterwards everything is as before; --keep keeps a fix that
-helps. Examples:
+helps.
 
 \b
+Examples:
   envtune bench IMG001 --python env/bin/python       decode and resize images with the Pillow of that Python
   envtune bench CPU001 --keep                        a loop of one thread; the governor stays if it helps
   envtune bench ENV001 -- python train.py --steps 20 your own command

@@ -14,9 +14,9 @@ HELP = N_(
     """Show a table of this host's NPUs.
 
 Model, health, temperature, memory and owner. Read-only. An unknown cell is `?`, with the reason below the table.
-Examples:
 
 \b
+Examples:
   envtune npu                          this host
   envtune npu --snapshot host.tar.gz   a recorded host
   envtune npu --format json            the same as data

@@ -23,9 +23,10 @@ HELP = N_(
 
 Needs no profiler. Samples the main thread of each rank and its workers, the control group, storage and NPUs, and runs
 the checks that can explain the result. Sampling from outside is no proof, so every verdict is marked as likely. Uses at
-most 1% of one CPU. Examples:
+most 1% of one CPU.
 
 \b
+Examples:
   envtune observe --pid 4711                 a running job, for 30 seconds
   envtune observe --pid 4711 --seconds 5     for 5 seconds
   envtune observe -- torchrun train.py       a command, until it ends

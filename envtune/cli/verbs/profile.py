@@ -23,9 +23,10 @@ HELP = N_(
 
 Reads the output of torch_npu, MindSpore and msprof. For each rank it shows the shares of computing, communication and
 free time in a step, which rank is slow, and what takes the time. If the host or the data limits the step, it runs the
-checks that can explain it. Examples:
+checks that can explain it.
 
 \b
+Examples:
   envtune profile prof/*_ascend_pt                   the ranks of one job
   envtune profile PROF_000001_20260605/              output of msprof
   envtune profile prof/ --snapshot host.tar.gz       checked on a recorded host

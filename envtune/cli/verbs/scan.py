@@ -23,9 +23,10 @@ HELP = N_(
 
 Reads shell scripts, Slurm scripts, Dockerfiles and Kubernetes or Volcano jobs without running them, and checks the
 environment variables of each job that they start. The host is not read, so the result is the same everywhere. To accept
-a finding, add a comment: # envtune: ignore ENV003 -- reason. Examples:
+a finding, add a comment: # envtune: ignore ENV003 -- reason.
 
 \b
+Examples:
   envtune scan train.sh                  one script, and what it sources
   envtune scan .                         all launch files of a directory
   envtune scan . --fix                   the changes that fix what is found, as a diff

@@ -23,7 +23,7 @@ from envtune.fleet.store.fixes import FixHost, FixRun
 from envtune.messages import Bilingual, Literal, Message, Text, clauses, enumerated, in_context, plural
 from envtune.model import Change
 from envtune.report.fleet.text import Settings, short
-from envtune.report.plan_text import diff, table
+from envtune.report.plan.text import diff, table
 
 STATES: Mapping[str, Text] = {
     CHANGED: in_context("fleet fix", "changed"),

@@ -31,6 +31,7 @@ SIDES: Mapping[str, Text] = {
     "escalate": Message("the vendor's support (send the logs)"),
     "ignore": Message("nobody (harmless)"),
 }
+_ASK = Message("if what is below does not help, send the logs to the vendor's support")
 _BY_HAND = Message("the host's administrator (no envtune check covers it)")
 SAFETY: Mapping[str, Text] = {
     "safe": Message("safe: running jobs are not affected"),
@@ -62,18 +63,29 @@ def head(entry: Entry) -> Text:
         severity, status = SEVERITIES[entry.severity], STATUS[entry.status]
         tags = ", ".join(entry.tags)
         parts = [severity, status, *([Literal(tags)] if tags else [])]
+    elif isinstance(entry, FaqEntry) and _is_code(entry):
+        parts = [Message("error code"), _ASK if entry.side == "escalate" else _fixed_by(entry)]
     elif isinstance(entry, FaqEntry):
-        unchecked = entry.side == "host" and not entry.checks
-        parts = [Message("to be fixed by {who}", who=_BY_HAND if unchecked else SIDES[entry.side])]
+        parts = [_fixed_by(entry)]
     else:
         parts = [SAFETY[entry.safety], DISRUPTION[entry.disruption]]
         parts += [in_context("entry", "needs root")] if entry.root else []
     return Joined(parts, " · ")
 
 
+def _is_code(entry: Entry) -> bool:
+    """Return whether the entry is about an error code of the dictionary; an FAQ entry says how it looks in a log."""
+    return isinstance(entry, FaqEntry) and not entry.signatures
+
+
+def _fixed_by(entry: FaqEntry) -> Text:
+    unchecked = entry.side == "host" and not entry.checks
+    return Message("to be fixed by {who}", who=_BY_HAND if unchecked else SIDES[entry.side])
+
+
 def label(entry: Entry) -> str:
     """Return the id, and the name where there is one."""
-    return entry.id if isinstance(entry, Playbook) else f"{entry.id}  {entry.name}"
+    return entry.id if isinstance(entry, Playbook) or _is_code(entry) else f"{entry.id}  {entry.name}"
 
 
 def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
@@ -201,7 +213,7 @@ def _link(id_: str, title: Optional[Text]) -> Text:
 
 
 def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
-    yield Section(Message("Cause"), "text", (fill(entry.cause, {}),))
+    yield Section(Message("Cause"), "text", () if entry.cause == entry.title else (fill(entry.cause, {}),))
     yield Section(Message("What to do"), "text", (fill(entry.remedy, {}),))
     yield Section(Message("Known error"), "list", _known(entry, catalogue))
     titles = {check.id: check.title for check in catalogue.checks} if entry.checks else {}
@@ -228,7 +240,7 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
 
 def _known(entry: FaqEntry, catalogue: Catalogue) -> tuple[Text, ...]:
     """Return the FAQ entry that an error code belongs to; none for an FAQ entry."""
-    code = catalogue.codes.find(entry.id) if not entry.signatures else None
+    code = catalogue.codes.find(entry.id) if _is_code(entry) else None
     return tuple(_link(faq.id, faq.title) for faq in catalogue.faq if code is not None and faq.id == code.faq)
 
 

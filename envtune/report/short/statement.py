@@ -66,8 +66,9 @@ class _Sayings:
         if not self.by_policy or title is None:
             yield self._wording(kind, [self._titled(title, found)])
         for count in range(len(self.rows) - 1, 0, -1):
-            parts = [self._found(title, self.by_policy, count, rest) for rest in (True, False)]
-            yield self._wording(f"{kind} {count}", [self._titled(title, part) for part in parts])
+            for rest in (True, False):  # each with its own key, so that both languages name the same subjects
+                part = self._found(title, self.by_policy, count, rest)
+                yield self._wording(f"{kind} {count} {rest}", [self._titled(title, part)])
         if self.is_fact and title is not None:
             subjects = self._to(enumerated(subject_text(row.subject) for row in self.rows))
             yield self._wording(f"{kind} names", [self._titled(title, subjects)])

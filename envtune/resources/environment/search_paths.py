@@ -94,7 +94,7 @@ def _cleaned(context: Context, name: str, value: str) -> tuple[Command, ...]:
 
 
 def _of_one_install(context: Context, name: str, entries: list[str]) -> list[str]:
-    """Return the entries without those of other CANN installs than the active one; all of them if none would be left."""
+    """Return the entries without those of other CANN installs than the active one; all if none would be left."""
     if name not in SEARCH_VARIABLES:
         return entries
     from envtune.resources.cann.installs import active_install

@@ -15,8 +15,8 @@ from envtune.collector.python.distributions import python_includes, system_inclu
 from envtune.collector.sources.images import DPKG_STATUS, PILLOW_BUILD_DEBIAN, PILLOW_BUILD_QUERY
 from envtune.context import Context
 from envtune.context.registry import probe
-from envtune.errors import Denied, HostError, NotApplicable, Undetermined, host_error_text
-from envtune.host import exists
+from envtune.errors import Denied, HostError, Missing, NotApplicable, Undetermined, host_error_text
+from envtune.host import Host, exists
 from envtune.messages import Message, enumerated
 from envtune.model import Evidence, Reading
 from envtune.ranges import checked_int
@@ -49,15 +49,24 @@ def missing_packages(context: Context) -> tuple[tuple[str, ...], Evidence]:
     """Return the packages to install, in the names of this distribution, and where that was read."""
     if context.facts.value("os_family") == "debian":
         wanted = PILLOW_BUILD_DEBIAN
-        text = context.host.read(DPKG_STATUS).replace("\r\n", "\n")
-        known = installed_debian(text, {name for any_of in wanted for name in any_of})
+        known = installed_debian(context.host, {name for any_of in wanted for name in any_of})
         names = tuple(_debian_name(context, any_of) for any_of in wanted if not set(any_of) & known)
         return names, Evidence(DPKG_STATUS, f"{len(wanted) - len(names)} of {len(wanted)} are installed")
     result = context.host.run(PILLOW_BUILD_QUERY, 10.0)
     return missing_rpm(result.stdout + result.stderr), Evidence(result.line, result.stdout + result.stderr)
 
 
-def installed_debian(text: str, names: Iterable[str]) -> frozenset[str]:
+def installed_debian(host: Host, names: Iterable[str]) -> frozenset[str]:
+    """Return those of `names` that are installed, by dpkg's status file; raises Undetermined if there is none."""
+    try:
+        text = host.read(DPKG_STATUS).replace("\r\n", "\n")
+    except Missing as error:
+        reason = Message("the installed packages are unknown: {reason}", reason=host_error_text(error))
+        raise Undetermined(reason, DPKG_STATUS) from None
+    return installed_in(text, names)
+
+
+def installed_in(text: str, names: Iterable[str]) -> frozenset[str]:
     """Return those of `names` whose state is `installed` in the text of dpkg's status file."""
     return frozenset(name for name in names if _is_installed(text, name))
 

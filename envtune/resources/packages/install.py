@@ -13,7 +13,6 @@ import pkgutil
 import re
 from typing import Annotated, Iterable, Literal, Mapping, NamedTuple, Optional, Sequence
 
-from envtune.collector.sources.images import DPKG_STATUS
 from envtune.context import Context
 from envtune.context.registry import action
 from envtune.errors import HostError, Skipped
@@ -189,7 +188,7 @@ def _is_default(host: Host, real: str) -> bool:
 def is_installed(context: Context, manager: str, names: Sequence[str]) -> bool:
     """Return whether one of the packages is installed (for rpm: provided by something that is)."""
     if manager == "apt-get":
-        return bool(installed_debian(context.host.read(DPKG_STATUS).replace("\r\n", "\n"), names))
+        return bool(installed_debian(context.host, names))
     return any(context.host.run((*COMMANDS[manager].check, name), 10.0).returncode == 0 for name in names)
 
 

@@ -85,15 +85,17 @@ def test_help_fits_eighty_columns(words: list[str], lang: str) -> None:
     assert not re.search(r"[<>]=x|x[<>]=|\\b", done.stdout)
 
 
-def test_an_explanation_that_does_not_fit_stands_below_its_example() -> None:
-    from envtune.cli.program.examples import WIDTH, fitted
+def test_explanations_are_below_their_examples_if_one_does_not_fit() -> None:
+    from envtune.cli.program.examples import fitted
 
     short = "Words.\n\n\b\n  envtune a   one\n  envtune bb  two"
-    assert fitted(short) == short
+    assert fitted(short, 30) == short
     long = f"Words.\n\n\b\n  envtune a          {'x' * 60}\n  envtune {'b' * 40}  {'y' * 40}"
-    made = fitted(long).splitlines()
-    assert made[-2:] == [f"  envtune {'b' * 40}", f"      {'y' * 40}"]
-    assert all(len(line) <= WIDTH for line in made)
+    made = fitted(long, 78).splitlines()
+    assert made[-4:] == ["  envtune a", f"      {'x' * 60}", f"  envtune {'b' * 40}", f"      {'y' * 40}"]
+    words = "one two three four five six seven"
+    narrow = fitted(f"Words.\n\n\b\n  envtune a  {words}", 20).splitlines()
+    assert narrow[-3:] == ["      one two three", "      four five six", "      seven"]
 
 
 def test_probes_are_told_apart_by_the_first_word() -> None:

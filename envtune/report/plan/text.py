@@ -10,23 +10,19 @@ from typing import Iterator, Mapping, Sequence
 
 from envtune.audit.subjects import subject_text
 from envtune.fix.consent import downgrade_texts, like_changes
-from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, only_looks
+from envtune.fix.plan import Plan, SkippedFinding, fixed_checks
 from envtune.fix.shell_commands import commands
-from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, listed
+from envtune.messages import Literal, Message, Text, clauses, enumerated, in_context, listed, plural
 from envtune.model import Change
 from envtune.report.layout import (
     Paint,
-    beginnings,
-    clip,
     display_width,
-    first_sentence,
-    fits,
     indent,
     pad,
     printable,
     spelled,
-    wrap,
 )
+from envtune.report.plan.skipped import NOT_FIXED, brief_lines, full_reason
 
 VIEWS: Mapping[str, Text] = {
     "live": Message("the running state, until the next boot"),
@@ -54,7 +50,6 @@ _LABELS: Mapping[str, Text] = {
     "note": Message("note"),
 }
 PLANNED = Message("What would be changed")
-NOT_FIXED = Message("Not fixed automatically")
 # What a plan says of what is no file's content; in its data these are words of English.
 STATES: Mapping[str, Text] = {
     "not installed": in_context("before a change", "not installed"),
@@ -70,7 +65,9 @@ MAX_COMMANDS = 8  # of one change
 def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
     """Return the whole plan in `lang`; with `verbose` every operation and every step for a person."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour), verbose)
-    skipped = renderer.skipped(plan.skipped) if verbose else renderer.skipped_briefly(plan.skipped)
+    skipped = (
+        renderer.skipped(plan.skipped) if verbose else brief_lines(plan.skipped, lang, renderer.width, Paint(colour))
+    )
     lines = [*renderer.changes(plan.changes), *skipped]
     return "\n".join(line.rstrip(" ") for line in lines)
 
@@ -140,8 +137,12 @@ class _Renderer:
 
     def _does(self, group: Sequence[Change]) -> Iterator[str]:
         """Yield the operations themselves: what a plan says about itself may be wrong, what it does is not."""
-        for line in list(commands(group[0]))[:MAX_COMMANDS]:
+        lines = list(commands(group[0]))
+        for line in lines[:MAX_COMMANDS]:
             yield from self._row("does", printable(line.to(self.lang)))
+        if len(lines) > MAX_COMMANDS:
+            more = plural("1 more command", "{count} more commands", len(lines) - MAX_COMMANDS)
+            yield from self._row("does", more.to(self.lang))
 
     def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
         if not skipped:
@@ -151,7 +152,7 @@ class _Renderer:
         for finding in skipped:
             subjects = printable(subject_text(finding.subjects or finding.subject).to(self.lang))
             name = f"{finding.finding} [{subjects}]" if finding.subject else finding.finding
-            by_reason.setdefault((_reason(finding), finding.steps), []).append(name)
+            by_reason.setdefault((full_reason(finding), finding.steps), []).append(name)
         for (reason, steps), names in by_reason.items():
             yield from indent(enumerated(names).to(self.lang), self.width, "  ", "  ")
             yield from indent(printable(spelled(reason.to(self.lang), self.lang)), self.width, " " * 6, " " * 6)
@@ -159,47 +160,6 @@ class _Renderer:
                 mark = f"      {number}. "
                 yield from indent(printable(step.to(self.lang)), self.width, mark, " " * len(mark))
         yield ""
-
-    def skipped_briefly(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
-        """Yield one or two lines for each reason: what is in the way, or the line that fixes it."""
-        if not skipped:
-            return
-        yield self.paint(NOT_FIXED.to(self.lang), "bold")
-        by_reason: dict[str, list[str]] = {}
-        for finding in skipped:
-            by_reason.setdefault(brief_reason(finding, self.lang), []).append(finding.finding)
-        cut = False
-        room = max(len(names[0]) for names in by_reason.values()) + 4
-        for reason, names in by_reason.items():
-            more = list(dict.fromkeys(names))[1:]
-            also = Message(" (also {checks})", checks=enumerated(more)).to(self.lang) if more else ""
-            fitting = (one for one in beginnings(reason) if fits(one + also, self.width - room, 2))
-            rows = clip(next(fitting, reason), self.width - room, 2, also)
-            cut = cut or len(wrap(reason + also, self.width - room)) > len(rows)
-            yield "  " + pad(names[0], room - 2) + rows[0]
-            yield from (" " * room + row for row in rows[1:])
-        if any(finding.steps for finding in skipped):
-            yield self.paint(Message("Steps: -v").to(self.lang), "dim")
-        elif cut:
-            yield self.paint(Message("Details: -v").to(self.lang), "dim")
-        yield ""
-
-
-def brief_reason(finding: SkippedFinding, lang: str) -> str:
-    """Return the reason; one that only says that a person has to do it is followed by the line or the remedy."""
-    reason = spelled(_reason(finding).to(lang), lang)
-    if finding.steps and finding.reason.en.endswith(":"):
-        is_one_line = len(finding.steps) == 2 and not only_looks(finding.steps[1])
-        step = finding.steps[1 if is_one_line else 0].to(lang)
-        reason += ("" if lang == "zh" else " ") + (step if is_one_line else first_sentence(step))
-    return printable(reason)
-
-
-def _reason(finding: SkippedFinding) -> Text:
-    """Return why it is not fixed; what a recording lacks can still be fixed on the host."""
-    if finding.elsewhere != "host":
-        return finding.reason
-    return Message("run fix on the host itself: {reason}", reason=finding.reason)
 
 
 def diff(before: str, after: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Render a plan as short as it can be: a line for each change, a line for each reason why something is not fixed.
 
-The diffs, commands and notes are what `-v` and the question before writing show (report/plan_text.py).
+The diffs, commands and notes are what `-v` and the question before writing show (report/plan/text.py).
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import posixpath
 from typing import Iterator, Sequence
 
 from envtune.fix.consent import downgrade_texts, like_changes
-from envtune.fix.plan import Plan, SkippedFinding, fixed_checks, is_unknown
+from envtune.fix.plan import Plan, fixed_checks
 from envtune.messages import Literal, Message, Text, clauses, enumerated, listed
 from envtune.model import Change
 from envtune.ranges import join_subjects
-from envtune.report.layout import Paint, clip, first_clauses, fits, indent, pad, printable, wrap
-from envtune.report.plan_text import DISRUPTION, NOT_FIXED, NOTHING, PLANNED, STATES, brief_reason, summary
-from envtune.report.words import also_text, few_subjects
+from envtune.report.layout import Paint, clip, indent, pad, printable, wrap
+from envtune.report.plan.skipped import brief_lines
+from envtune.report.plan.text import DISRUPTION, NOTHING, PLANNED, STATES, summary
+from envtune.report.words import also_text
 
 MAX_LINES = 4  # of what one change does
 MAX_STEP = 3  # of what a person does
@@ -25,7 +26,10 @@ MAX_SETTINGS = 6  # of one file, beyond which their number is enough
 def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> str:
     """Return the plan in `lang`, at most `width` columns wide."""
     page = _Page(lang, max(width, 60), Paint(colour))
-    return "\n".join(line.rstrip(" ") for line in [*page.changes(plan.changes), *page.skipped(plan.skipped)])
+    return "\n".join(
+        line.rstrip(" ")
+        for line in [*page.changes(plan.changes), *brief_lines(plan.skipped, lang, page.width, page.paint)]
+    )
 
 
 class _Page:
@@ -62,47 +66,6 @@ class _Page:
         """Return what a change does; a path that is longer than a line is not cut."""
         rows = wrap(text + end, width)
         return rows if len(rows) <= MAX_LINES else clip(text, width, MAX_LINES, end)
-
-    def skipped(self, skipped: Sequence[SkippedFinding]) -> Iterator[str]:
-        if not skipped:
-            return
-        yield self.paint(self._to(NOT_FIXED), "bold")
-        column = max(len(finding.finding) for finding in skipped) + 4
-        rows: dict[tuple[str, ...], list[str]] = {}
-        for finding, reason in self._reasons(skipped):
-            rows.setdefault(tuple(self._said(reason, finding, self.width - column)), []).append(finding.finding)
-        for said, names in rows.items():
-            named = list(dict.fromkeys(names))
-            lines = wrap(" ".join(said) + self._to(also_text(named[1:])), self.width - column)
-            yield "  " + pad(named[0], column - 2) + lines[0]
-            yield from (" " * column + line for line in lines[1:])
-        yield self.paint(self._to(Message("Details: -v")), "dim")
-        yield ""
-
-    def _reasons(self, skipped: Sequence[SkippedFinding]) -> Iterator[tuple[SkippedFinding, str]]:
-        """Yield why each is not fixed; of several that are unknown, or not in a recording, no details."""
-        unknown = len({finding.finding for finding in skipped if is_unknown(finding)}) > 1
-        see = self._to(Message("unknown; why: envtune check -v"))
-        on_host = self._to(Message("run fix on the host itself: the snapshot lacks what it needs"))
-        for finding in skipped:
-            if finding.elsewhere == "host":
-                yield finding, on_host
-            else:
-                yield finding, see if unknown and is_unknown(finding) else self._brief(finding)
-
-    def _brief(self, finding: SkippedFinding) -> str:
-        """Return the reason, with the subjects where it is about several."""
-        said = brief_reason(finding, self.lang)
-        if not finding.steps or ", " not in finding.subjects or finding.reason.en.endswith(":"):
-            return said
-        return self._to(Message("{reason} ({subjects})", reason=said, subjects=few_subjects(finding.subjects)))
-
-    def _said(self, reason: str, finding: SkippedFinding, width: int) -> list[str]:
-        """Return the reason in a line or two; a line to paste is never cut."""
-        is_command = bool(finding.steps) and finding.reason.en.endswith(":")
-        if is_command and fits(reason, width, MAX_STEP):
-            return wrap(reason, width)
-        return first_clauses(reason, width, is_command)
 
 
 def _ids(group: Sequence[Change]) -> str:

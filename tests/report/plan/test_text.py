@@ -11,9 +11,9 @@ from helpers.rows import sampled
 
 from envtune.fix.plan import Plan
 from envtune.fix.prepare import plan
-from envtune.report import plan_short
 from envtune.report.layout import display_width
-from envtune.report.plan_text import render
+from envtune.report.plan import short
+from envtune.report.plan.text import render
 from envtune.snapshot.host import SnapshotHost
 
 TROUBLED = "910b-openeuler2203-troubled"
@@ -50,7 +50,7 @@ def test_every_line_of_a_diff_is_shown_in_both() -> None:
 
 def test_the_line_that_fixes_it_is_shown_where_no_playbook_does() -> None:
     page = render(made(), "en", width=100)
-    assert "NET003   no automatic fix; by hand: export MASTER_PORT=29500" in page
+    assert "NET003   by hand: export MASTER_PORT=29500" in page
     assert "1. " not in page and "1. " in render(made(), "en", width=100, verbose=True)
 
 
@@ -62,7 +62,7 @@ def test_the_line_that_fixes_it_is_shown_where_no_playbook_does() -> None:
 @pytest.mark.parametrize("name", sampled(host_names(), 4))
 def test_a_plan_without_v_has_a_line_for_each_change_and_each_reason(name: str, width: int, lang: str) -> None:
     whole = plan_of(name)
-    lines = plan_short.render(whole, lang, width=width).splitlines()
+    lines = short.render(whole, lang, width=width).splitlines()
     wide = [line for line in lines if display_width(line) > width]
     assert all(re.search(r"/\S{30,}", line) for line in wide), "a path is not cut"
     assert width < 80 or len(lines) <= 30
@@ -72,14 +72,14 @@ def test_a_plan_without_v_has_a_line_for_each_change_and_each_reason(name: str, 
 
 
 def test_what_a_change_does_is_said_without_v() -> None:
-    page = " ".join(plan_short.render(made(), "en", width=80).split())
+    page = " ".join(short.render(made(), "en", width=80).split())
     assert "C03-C04 CPU001 scaling_governor of cpu4-5: powersave -> performance (also CPU002)" in page
     assert "export ASCEND_GLOBAL_LOG_LEVEL=3; unset DUMP_GE_GRAPH" in page
     assert "C01, C02, C03-C04: each needs root, needs confirmation" in page
 
 
 def test_several_unknown_checks_are_one_reason() -> None:
-    page = plan_short.render(plan_of("910b-ubuntu2004-residual"), "en", width=80)
+    page = short.render(plan_of("910b-ubuntu2004-residual"), "en", width=80)
     assert page.count("unknown; why") == 1
 
 

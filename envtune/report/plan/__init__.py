@@ -1,0 +1,1 @@
+"""Plans of fixes and what came of them, as text: the short form, all details, what is not fixed, the result."""
