@@ -9,7 +9,8 @@
     |   +-- Missing         the path or command is not there
     |   +-- Denied          the right to read it is missing
     |   +-- TimedOut        it did not answer within its deadline
-    |   +-- Unreadable      it is there and makes no sense (not text, not a regular file, I/O error)
+    |   +-- Unreadable      it is there and makes no sense (not text, not a regular file)
+    |   |   +-- ReadFailed      the system could not read it (I/O error)
     |   +-- NotRecorded     the snapshot does not say whether it is there
     |   +-- Elsewhere       it is on another machine, of which nothing was read
     +-- PlanError           a plan file is malformed or asks for what envtune never does (exit 2)
@@ -162,6 +163,10 @@ class Unreadable(HostError):
     """It exists, but is not what it should be."""
 
 
+class ReadFailed(Unreadable):
+    """The system could not read it (EIO, a device that is gone); `detail` is what it says."""
+
+
 BEGINNING_ONLY = "only its beginning was recorded"
 
 
@@ -230,13 +235,14 @@ def host_error_text(error: HostError) -> Text:
         return Message(NOT_RECORDED, path=path)
     if isinstance(error, Elsewhere):
         return Message("{path} is on the job's host, which was not read", path=path)
-    return _unreadable_text(path, error.detail)
+    return _unreadable_text(path, error.detail, isinstance(error, ReadFailed))
 
 
-def _unreadable_text(path: str, detail: str) -> Text:
+def _unreadable_text(path: str, detail: str, is_read_error: bool) -> Text:
     if detail in errno.errorcode.values():  # a live host's errors are kept in words, a recording's by their names
         return Message("{path} could not be read when recorded ({detail})", path=path, detail=detail)
-    return Message("{path} cannot be parsed: {detail}", path=path, detail=detail)
+    template = N_("{path} cannot be read: {detail}") if is_read_error else N_("{path} cannot be parsed: {detail}")
+    return Message(template, path=path, detail=detail)
 
 
 def _missing_text(error: Missing) -> Text:

@@ -17,7 +17,7 @@ from envtune.catalog import Catalogue, load
 from envtune.catalog import select as select_checks
 from envtune.context import Context
 from envtune.context.open import NO_EXPECTATIONS, UNNAMED, Expectations, describe_target, open_context, resolve_target
-from envtune.context.registry import find_probe
+from envtune.context.registry import find_probe, probe_unit
 from envtune.context.worker import Worker, no_answer
 from envtune.errors import (
     NO_MEMORY,
@@ -401,7 +401,7 @@ def _single(
     evidence: Evidence,
     needs_privilege: bool = False,
 ) -> Finding:
-    expected = check.expected or expect.describe(check.expect)
+    expected = check.expected or expect.describe(check.expect, expect.in_unit(probe_unit(check.probe)))
     return Finding(check, outcome, severity, "", None, expected, reason, evidence, needs_privilege)
 
 

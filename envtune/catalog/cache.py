@@ -10,13 +10,16 @@ import contextlib
 import json
 import os
 import stat
+import time
 import zlib
 from typing import Optional
 
-from envtune.records import NamedTuple
+from envtune.records import NamedTuple, expression
 from envtune.version import __version__
 
-FORMAT = 7
+FORMAT = 8
+KEPT_DAYS = 90
+_NAME = expression(r"catalog-[0-9a-f]{8}\.json(?:\.\d+)?")  # a number is that of a process that was killed
 
 
 class Cached(NamedTuple):
@@ -82,6 +85,16 @@ def write(path: str, cached: Cached) -> None:
         with open(descriptor, "wb") as file:
             file.write(json.dumps(header).encode("ascii") + b"\n" + cached.text)
         os.replace(temporary, path)
+        _remove_old(os.path.dirname(path))
     except (OSError, ValueError):
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+
+
+def _remove_old(folder: str) -> None:
+    """Remove caches written long ago: each set of --catalog directories has its own, and one in use is rebuilt."""
+    oldest = time.time() - KEPT_DAYS * 86400
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _NAME.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                os.unlink(entry.path)

@@ -262,7 +262,7 @@ class Dialogue:
         typer.echo(text if plan.changes else text.rstrip("\n"))
         if plan.changes:
             typer.echo("\n".join(wrap(self._end().to(self.lang), options.terminal_width())))
-        elif not plan.skipped:
+        elif not plan.not_fixed:
             typer.echo(_checked(prepared).to(self.lang))
 
     def _end(self) -> Text:
@@ -416,6 +416,9 @@ def _checked(prepared: PreparedFix) -> Text:
         Outcome.WAIVED: N_("{count} waived"),
     }
     outcomes = [*{finding.id: finding.outcome for finding in prepared.findings}.values()]
+    first = prepared.findings[0] if len(outcomes) == 1 else None
+    if first is not None and first.outcome is Outcome.NOTAPPLICABLE and first.reason is not None:
+        return Message("{check} does not apply to this host ({why})", check=first.id, why=first.reason)
     counts = listed(Message(kinds[kind], count=outcomes.count(kind)) for kind in kinds if kind in outcomes)
     return plural("1 check: {outcomes}", "{count} checks: {outcomes}", len(outcomes), outcomes=counts)
 

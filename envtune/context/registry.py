@@ -27,6 +27,7 @@ _paths: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
 _former_names: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
 _former_arguments: dict[str, tuple[str, ...]] = {}  # of a probe; they have no effect
 _units: dict[str, str] = {}  # of the values of a probe
+_noted_units: dict[str, str] = {}  # of probes that may not be imported yet
 _complete = False
 _NOTHING: Mapping[str, Any] = {}
 
@@ -67,15 +68,16 @@ def _register(kind: str, name: str, formerly: str, formerly_with: Mapping[str, A
 
 
 def use_index(index: Mapping[str, Mapping[str, str]]) -> None:
-    """Use the places that were noted when the catalogue was compiled: kind -> name -> `module:function`."""
+    """Use what was noted when the catalogue was compiled: kind -> name -> `module:function`, and units of probes."""
     for kind in KINDS:
         _paths[kind] = dict(index[kind])
+    _noted_units.update(index["units"])
 
 
 def make_index() -> dict[str, dict[str, str]]:
-    """Return the place of everything that the resources register; imports all of them."""
+    """Return the place of everything that the resources register, and the units; imports all of them."""
     _import_everything()
-    return {
+    index = {
         kind: {
             name: f"{function.__module__}:{function.__qualname__}"
             for name, function in sorted(_functions[kind].items())
@@ -83,6 +85,8 @@ def make_index() -> dict[str, dict[str, str]]:
         }
         for kind in KINDS
     }
+    index["units"] = {name: _units[name] for name in index["probes"] if _units[name]}
+    return index
 
 
 def find_probe(name: str) -> Probe:
@@ -137,7 +141,9 @@ def current_arguments(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...
 
 
 def probe_unit(name: str) -> str:
-    """Return the unit of a probe's values, empty if it has none."""
+    """Return the unit of a probe's values, empty if it has none; imports the probe only if no index is in use."""
+    if name in _paths["probes"]:
+        return _noted_units.get(name, "")
     find_probe(name)
     return _units.get(name, "")
 

@@ -54,7 +54,7 @@ class SkippedFinding(NamedTuple):
     """A finding that the plan does not fix; `steps` are what a person can do about it.
 
     `elsewhere` says where the same fix may be possible: `host` if this is a recording of one, `root` if run as root.
-    `subject` is the first of `subjects`, which reports name.
+    `subject` is the first of `subjects`, which reports name. A note is no problem, and reports leave it out.
     """
 
     finding: str
@@ -63,6 +63,7 @@ class SkippedFinding(NamedTuple):
     steps: tuple[Text, ...] = ()
     elsewhere: str = ""
     subjects: str = ""
+    is_note: bool = False
 
 
 class Plan(NamedTuple):
@@ -79,6 +80,11 @@ class Plan(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
     checks: tuple[str, ...] = ()
     machine: Optional[str] = None
+
+    @property
+    def not_fixed(self) -> tuple[SkippedFinding, ...]:
+        """What is wrong and stays so."""
+        return tuple(skipped for skipped in self.skipped if not skipped.is_note)
 
 
 def make_plan(
@@ -238,11 +244,11 @@ class _Draft:
         return self.changes_for(check) or any(s.finding == check for s in self.skipped)
 
     def leave(self, failed: Iterable[Finding]) -> None:
-        """Say what a person has to do about the findings that no change fixes; a note is no problem."""
+        """Say what a person has to do about the findings that no change fixes."""
         for finding in failed:
             if _is_in_use(finding.subject) and self.changes_for(finding.id):
                 self.skip([finding], _in_use(finding))
-            if not finding.check.note and not self.mentions(finding.id):
+            if not self.mentions(finding.id):
                 self.skip([finding], *_by_hand(finding))
 
     def changes_for(self, check: str) -> bool:
@@ -256,7 +262,8 @@ class _Draft:
         for id_ in dict.fromkeys(finding.id for finding in reversed(findings)):
             subjects[id_] = [finding.subject for finding in findings if finding.id == id_]
         for id_, names in subjects.items():
-            skipped = SkippedFinding(id_, names[0], reason, steps, elsewhere, join_subjects(names))
+            is_note = any(finding.check.note for finding in findings if finding.id == id_)
+            skipped = SkippedFinding(id_, names[0], reason, steps, elsewhere, join_subjects(names), is_note)
             if skipped not in self.skipped:
                 self.skipped.append(skipped)
 

@@ -20,7 +20,7 @@ from envtune.collector.glob import glob_paths
 from envtune.collector.mounts import Mounts, disk_space
 from envtune.collector.owners import job_users
 from envtune.collector.paths import LinkLoop, real_path
-from envtune.errors import NO_COMMAND, Denied, HostError, Missing, TimedOut, Unreadable
+from envtune.errors import NO_COMMAND, Denied, HostError, Missing, ReadFailed, TimedOut, Unreadable
 from envtune.model import CommandResult, Disk, FileStat, Interface, Listener, Process
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ def host_error(error: OSError, path: str) -> HostError:
         return Denied(path)
     if error.errno in (errno.ETIMEDOUT, errno.ESTALE):
         return TimedOut(path, error.strerror or "")
-    return Unreadable(path, error.strerror or str(error))
+    return ReadFailed(path, error.strerror or str(error))
 
 
 class LocalHost:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
@@ -284,6 +285,18 @@ def test_the_second_load_reads_no_yaml(more: Path, monkeypatch: pytest.MonkeyPat
     for file in files:
         assert file.stat().st_mode & 0o777 == 0o600
         assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == cache.FORMAT
+
+
+def test_old_caches_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    names = ("catalog-0123abcd.json", "catalog-0123abcd.json.4711", "catalog-new00000.json", "profile.json")
+    old = time.time() - (cache.KEPT_DAYS + 1) * 86400
+    for name in names:
+        (tmp_path / name).write_text("{}", "utf-8")
+        os.utime(tmp_path / name, (old, old))
+    (tmp_path / "catalog-89abcdef.json").write_text("{}", "utf-8")
+    cache.write(str(tmp_path / "catalog-fedcba98.json"), cache.Cached("stamp", "hash", b"{}"))
+    left = {"catalog-89abcdef.json", "catalog-fedcba98.json", "catalog-new00000.json", "profile.json"}
+    assert {path.name for path in tmp_path.iterdir()} == left
 
 
 def compiled_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:

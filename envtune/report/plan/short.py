@@ -28,7 +28,7 @@ def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False) -> 
     page = _Page(lang, max(width, 60), Paint(colour))
     return "\n".join(
         line.rstrip(" ")
-        for line in [*page.changes(plan.changes), *brief_lines(plan.skipped, lang, page.width, page.paint)]
+        for line in [*page.changes(plan.changes), *brief_lines(plan.not_fixed, lang, page.width, page.paint)]
     )
 
 

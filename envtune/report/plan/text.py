@@ -66,7 +66,9 @@ def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False, ver
     """Return the whole plan in `lang`; with `verbose` every operation and every step for a person."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour), verbose)
     skipped = (
-        renderer.skipped(plan.skipped) if verbose else brief_lines(plan.skipped, lang, renderer.width, Paint(colour))
+        renderer.skipped(plan.not_fixed)
+        if verbose
+        else brief_lines(plan.not_fixed, lang, renderer.width, Paint(colour))
     )
     lines = [*renderer.changes(plan.changes), *skipped]
     return "\n".join(line.rstrip(" ") for line in lines)
