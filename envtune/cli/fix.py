@@ -414,6 +414,7 @@ def _checked(prepared: PreparedFix) -> Text:
         Outcome.PASS: N_("{count} passed"),
         Outcome.NOTAPPLICABLE: N_("{count} not applicable"),
         Outcome.WAIVED: N_("{count} waived"),
+        Outcome.FAIL: N_("{count} with a note"),  # a problem would be listed
     }
     outcomes = [*{finding.id: finding.outcome for finding in prepared.findings}.values()]
     first = prepared.findings[0] if len(outcomes) == 1 else None

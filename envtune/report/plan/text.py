@@ -65,11 +65,8 @@ MAX_COMMANDS = 8  # of one change
 def render(plan: Plan, lang: str, *, width: int = 100, colour: bool = False, verbose: bool = False) -> str:
     """Return the whole plan in `lang`; with `verbose` every operation and every step for a person."""
     renderer = _Renderer(lang, max(width, 60), Paint(colour), verbose)
-    skipped = (
-        renderer.skipped(plan.not_fixed)
-        if verbose
-        else brief_lines(plan.not_fixed, lang, renderer.width, Paint(colour))
-    )
+    brief = brief_lines(plan.not_fixed, lang, renderer.width, renderer.paint)
+    skipped = renderer.skipped(plan.not_fixed) if verbose else brief
     lines = [*renderer.changes(plan.changes), *skipped]
     return "\n".join(line.rstrip(" ") for line in lines)
 
