@@ -37,26 +37,26 @@ TEXT = Str(least=1)
 REGEX = Str(name=Message("a regular expression"), check=regular_expression, keywords={"format": "regex"})
 TOKEN = Str(name=Message("words such as notify wait, alternatives between |"), check=is_token)
 STEP_KINDS: Mapping[str, str] = {
-    "cpu.set_governor": N_("Set the governor of every CPU frequency policy, until the next boot."),
-    "sysctl.set": N_("Set a kernel parameter now and for the next boot."),
-    "sysfs.write": N_("Write a value to a file below /sys; it lasts until the next boot."),
-    "service.enable": N_("Make an installed service start at boot, without starting it now."),
-    "file.dropin": N_("Write envtune's own file to a drop-in directory below /etc; other files do not change."),
+    "cpu.set_governor": N_("Set the governor of all CPUs until the next boot."),
+    "sysctl.set": N_("Set a kernel parameter now and at every boot."),
+    "sysfs.write": N_("Write a value to files below /sys, until the next boot."),
+    "service.enable": N_("Enable an installed service at boot, without starting it now."),
+    "file.dropin": N_("Write a file to a drop-in directory below /etc, without changing other files."),
     "environment.export": N_(
-        "Set the variables that the failed checks require, in the job's launch script or env file."
+        "Set the variables that failed checks require, in the job's launch script or environment file."
     ),
-    "images.install_pillow": N_("Replace the Pillow of the job's Python with the build that fits the CPU."),
-    "images.install_opencv": N_("Keep one of several OpenCV packages of the job's Python."),
-    "cann.install_te": N_("Replace te, topi and hccl of the job's Python with those of the active CANN."),
+    "images.install_pillow": N_("Replace Pillow in the job's Python with the build that suits the CPU."),
+    "images.install_opencv": N_("Keep one of several OpenCV packages in the job's Python."),
+    "cann.install_te": N_("Replace te, topi and hccl in the job's Python with those of the active CANN."),
     "torch.install_requirements": N_("Install the Python packages that CANN's operator compiler needs."),
-    "torch.install_companions": N_("Install the torchvision and torchaudio of the installed torch."),
-    "torch.keep_package": N_("Remove a package that overwrites another one, and install the other one again."),
-    "images.patch_torchvision": N_("Change a known line of an installed Python file."),
+    "torch.install_companions": N_("Install the torchvision and torchaudio versions for the installed torch."),
+    "torch.keep_package": N_("Remove a package that overwrites another one, and reinstall the other one."),
+    "images.patch_torchvision": N_("Patch a known line of an installed Python file."),
     "packages.install": N_("Install packages with the system's package manager."),
     "cpu.set_governor_at_boot": N_("Set the performance governor at every boot."),
     "firewall.allow": N_("Allow the job's ports between the peers."),
-    "processes.terminate": N_("End a process."),
-    "instructions": N_("Manual steps: {en: [...], zh: [...]}; in a site's playbook also a plain list."),
+    "processes.terminate": N_("End leftover processes."),
+    "instructions": N_("Manual steps: {en: [...], zh: [...]}; a site's playbook may also give a plain list."),
 }
 
 

@@ -225,7 +225,7 @@ def test_a_hostile_overlay_cannot_write_to_the_terminal(tmp_path: Path) -> None:
 
 def test_explain_a_probe_shows_arguments_an_example_and_its_users() -> None:
     page = run("explain", "environment.variable", "--lang", "en").stdout
-    assert page.startswith("environment.variable\nValue of one variable, or `unset`.\n")
+    assert page.startswith("environment.variable\nValue of a variable of the job, or `unset`.\n")
     assert "  - name (text): Name of the variable." in page
     assert "    probe: {environment.variable: {name: HCCL_SOCKET_IFNAME}}\n" in page
     assert "- ENV003: " in page
@@ -251,7 +251,10 @@ def test_explain_a_mistyped_probe_names_the_nearest() -> None:
 
 
 def test_a_check_says_what_it_reads_in_chinese_too() -> None:
-    assert "cpu.governors：每组共用调速器的 CPU 的调速器。" in run("explain", "CPU001", "--lang", "zh").stdout
+    assert (
+        "cpu.governors：正在使用的调速器，按使用同一调速器的 CPU 分组。"
+        in run("explain", "CPU001", "--lang", "zh").stdout
+    )
 
 
 # ---------------------------------------------------------------------- list

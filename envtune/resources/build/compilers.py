@@ -28,7 +28,7 @@ class Compiler(NamedTuple):
 
 @probe("build.gcc")
 def gcc(context: Context) -> Iterable[Reading]:
-    """Newest gcc on this host: `new` from 7.3.0 on, else `old`; not applicable without any.
+    """Newest gcc on this host: `new` for 7.3.0 or newer, `old` otherwise; not applicable if gcc is not installed.
 
     Source: porting guide 003:2803-2860; Dependencies of the CANN 8.0 installation guide (7.3.0 or later).
     """
@@ -60,7 +60,7 @@ def compilers(context: Context) -> tuple[Compiler, ...]:
 
 @probe("build.gcc_prefix")
 def gcc_prefix(context: Context) -> Iterable[Reading]:
-    """Prefix of each gcc that was built here: `own`, or `shared` for /usr/local.
+    """Install prefix of each gcc built on this host: `shared` for /usr/local, `own` for any other directory.
 
     A distribution installs a gcc below /usr or, as a software collection, below root/usr of its own directory. Source:
     porting guide 003:2850.
@@ -78,7 +78,7 @@ def gcc_prefix(context: Context) -> Iterable[Reading]:
 
 @probe("build.gcc_prerequisites")
 def prerequisites(context: Context) -> Iterable[Reading]:
-    """Libraries that a gcc 7.3.0 source tree needs: `complete`, `missing` or `duplicate`.
+    """Libraries in each gcc 7.3.0 source tree that the build needs: `complete`, `missing` or `duplicate`.
 
     Examines gcc-7.3.0 in the working directory, in the home directory and in /usr/local/src. Source: 003:2814-2842.
     """

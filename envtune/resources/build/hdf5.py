@@ -18,7 +18,7 @@ _VERSION = re.compile(r"(?m)^\s*HDF5 Version:\s*(\S+)")
 
 @probe("build.hdf5")
 def hdf5(context: Context) -> Iterable[Reading]:
-    """Version of the hdf5 in /usr/local/hdf5, from its libhdf5.settings; not applicable without one.
+    """Version of hdf5 in /usr/local/hdf5; `incomplete` without libhdf5.settings, not applicable without the directory.
 
     Source: porting guide 003:1638-1640, 2862-2885.
     """

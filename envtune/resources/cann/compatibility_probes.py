@@ -34,7 +34,7 @@ from envtune.resources.python.distributions import requirements
 
 @probe("cann.torch_compatibility", formerly="compat_probes.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Compatibility of torch_npu with CANN, with torch and with Python, by the matrix.
+    """Compatibility of torch_npu with CANN, torch and Python: `matched`, `compatible` or `refused`.
 
     Source: porting guide 003:3044 for the demand, the row's own source for each verdict.
     """
@@ -80,7 +80,7 @@ def _required_torch(context: Context) -> str:
 
 @probe("cann.driver_compatibility", formerly="compat_probes.driver")
 def driver(context: Context) -> Iterable[Reading]:
-    """Driver and active CANN: whether the running driver supports it.
+    """Whether the running driver supports the active CANN: `match` or `mismatch`.
 
     There are three sources. The driver's compatible_version list contains the CANN's product number (V100R001Cxx) or
     not, which is a refusal; the vendor's tables accept the pair, refuse it (an N in the grid CANN x HDK), or do not
@@ -206,7 +206,7 @@ def _by_matrix(package: DriverPackage, cann: Optional[str]) -> tuple[Voice, list
 
 @probe("cann.driver_running")
 def driver_running(context: Context) -> Iterable[Reading]:
-    """Installed and running driver: whether they match; an upgrade takes effect at the next boot.
+    """Whether the installed driver is the running one: `same`, or `different` until the host is restarted.
 
     Source: driver and firmware upgrade guide of the vendor (restart after the upgrade). Of the two versions in the head
     of `npu-smi info` the first is the tool's; `Version:` is what dcmi_get_driver_version returns, which asks a device

@@ -116,13 +116,13 @@ def running_package(context: Context) -> DriverPackage:
 
 @fact("driver")
 def fact_driver(context: Context) -> Fact:
-    """Return the driver's version; none without a driver or device."""
+    """Version of the NPU driver; `none` if this host has neither a driver nor an NPU."""
     return _package_fact(context, "driver")
 
 
 @fact("firmware")
 def fact_firmware(context: Context) -> Fact:
-    """Return the firmware's version; none without a driver."""
+    """Version of the NPU firmware; `none` if this host has no driver."""
     return _package_fact(context, "firmware")
 
 
@@ -163,7 +163,7 @@ def driver_trace(context: Context) -> Optional[str]:
 
 @probe("cann.firmware_match", formerly="driver.firmware_match")
 def firmware_match(context: Context) -> Iterable[Reading]:
-    """Driver and firmware: whether they are compatible.
+    """Whether driver and firmware are compatible: `match` or `mismatch`.
 
     Rule: one delivery (equal package_version) or either side accepting the other is a match; if both refuse, it is a
     mismatch; a missing or incomplete file leaves it unknown, unless npu-smi reports it (Compatibility). Sources:

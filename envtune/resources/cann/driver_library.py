@@ -23,7 +23,7 @@ STUBS = ("/devlib", "/stub")
 
 @probe("cann.driver_library")
 def library_path(context: Context) -> Iterable[Reading]:
-    """Loader search for libascend_hal.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+    """Whether the loader finds the driver's libascend_hal.so, built for the architecture of this host.
 
     The driver's installer writes its directories to /etc/ld.so.conf.d/ascend_driver_so.conf; a container has neither
     unless both were mounted, and sets LD_LIBRARY_PATH instead.

@@ -36,7 +36,7 @@ SCRIPTS = ("set_env.sh", "bin/setenv.bash")  # below the install; set_env.sh may
 
 @probe("cann.sourced", formerly="cann_environment.sourced")
 def sourced(context: Context) -> Iterable[Reading]:
-    """Environment of CANN: whether its script exists, and whether the variables point below the active install.
+    """Whether the CANN environment script exists and the job's variables point to the active CANN.
 
     Source: porting guide 003:128, 622, 1118, 1567.
     """
@@ -145,7 +145,7 @@ def absolute_paths(value: str) -> tuple[str, ...]:
 
 @probe("cann.one_install", formerly="cann_environment.one_install")
 def one_install(context: Context) -> Iterable[Reading]:
-    """Install that each variable points to, by real path: whether it is the active one.
+    """Whether each variable of the job that points to a CANN install points to the active one.
 
     Source: porting guide 003:3044, 3048.
     """
@@ -219,7 +219,7 @@ def _none_set(context: Context, install: Install) -> Reading:
 
 @probe("cann.aicpu", formerly="cann_environment.aicpu")
 def aicpu(context: Context) -> Iterable[Reading]:
-    """AICPU kernels of PyTorch operators: whether ASCEND_AICPU_PATH points to a directory that has them.
+    """Whether ASCEND_AICPU_PATH points to a directory with the AICPU kernels of PyTorch operators.
 
     Source: porting guide 003:3285-3297. The kernels are a library or packed in an archive; a tree without any visible
     AICPU directory is not judged.

@@ -20,7 +20,7 @@ from envtune.resources.cann.tree import Install
 
 @probe("cann.hccl_library", formerly="hccl_library.found")
 def library_path(context: Context) -> Iterable[Reading]:
-    """Loader search for libhccl.so: LD_LIBRARY_PATH first, then ld.so.conf and the system directories.
+    """Whether the loader finds a libhccl.so built for the architecture of this host.
 
     It is searched even if CANN itself cannot be identified. Source: porting guide 003:2992-3002.
     """

@@ -124,7 +124,7 @@ def active_install(context: Context) -> Install:
 
 @fact("cann")
 def fact_cann(context: Context) -> Fact:
-    """Return the version of the active CANN, none without any."""
+    """Version of the active CANN; `none` if CANN is not installed."""
     try:
         install = active_install(context)
     except Missing:
@@ -134,7 +134,7 @@ def fact_cann(context: Context) -> Fact:
 
 @fact("cann_generation")
 def fact_cann_generation(context: Context) -> Fact:
-    """Return fwkacllib, arch-linux, cann, or none."""
+    """Directory layout of the active CANN: `fwkacllib`, `arch-linux` or `cann`; `none` if CANN is not installed."""
     try:
         install = active_install(context)
     except Missing:
@@ -144,7 +144,7 @@ def fact_cann_generation(context: Context) -> Fact:
 
 @probe("cann.installs")
 def installs(context: Context) -> Iterable[Reading]:
-    """CANN installs, and links to installs that are missing.
+    """State of each CANN install: `valid`, `mixed`, `broken` (link without a target) or `absent`.
 
     Source: porting guide 003:128, 1567, 3048, 3297.
     """

@@ -39,7 +39,7 @@ class OperatorPackage(NamedTuple):
 
 @probe("cann.operators_match")
 def operators_match(context: Context) -> Iterable[Reading]:
-    """Operator packages: whether each belongs to the toolkit of the active install."""
+    """Whether each operator package has the version of the toolkit of the active CANN: `match` or `mismatch`."""
     host, install = context.host, active_install(context)
     packages = _operator_packages(host, install)
     if not packages:

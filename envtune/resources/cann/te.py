@@ -28,7 +28,7 @@ UNUSED = "left over, not imported"
 
 @probe("cann.te_content", formerly="te.content")
 def content(context: Context) -> Iterable[Reading]:
-    """Python packages that the active CANN ships: whether the target imports these."""
+    """Whether the te, topi and hccl that the job's Python imports are those of the active CANN."""
     install = active_install(context)
     python = distributions.environment(context).python
     readings = []
@@ -183,7 +183,7 @@ def _left_over(context: Context, install: Install, name: str, copy: distribution
 
 @probe("cann.te_origin", formerly="te.origin")
 def origin(context: Context) -> Iterable[Reading]:
-    """Origin of te, topi and tvm: whether all come from the active CANN's tree, or from the site-packages with te.
+    """Whether te, topi and tvm come from one CANN install or one site-packages directory.
 
     Source: porting guide 003:3044 (te, cce and tvm are needed together). The tvm of PyPI (apache-tvm) is a different
     one.

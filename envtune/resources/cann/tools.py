@@ -18,9 +18,11 @@ _KNOWN = (*TOOL_PLACES, *FIXED_TOOLS)
 
 @probe("cann.tools")
 def tools(
-    context: Context, *, names: Annotated[Sequence[str], N_("Tools: aoe, atc, msprof, msaccucmp, npu-smi and others.")]
+    context: Context,
+    *,
+    names: Annotated[Sequence[str], N_("Tools: `aoe`, `atc`, `msprof`, `msaccucmp`, `npu-smi` and others.")],
 ) -> Iterable[Reading]:
-    """Path of each tool: below the active CANN, or where the driver and hdf5 install theirs; else `missing`.
+    """Path of each CANN or driver tool; `missing` if not found.
 
     Source: porting guide 003:808, 1563-1576, 1707-1718, 1769-1787, 2688-2694; set_env.sh of CANN for its directories.
     """
@@ -49,9 +51,9 @@ def _tool(context: Context, name: str) -> Reading:
 
 @probe("cann.operator_files")
 def operator_files(
-    context: Context, *, names: Annotated[Sequence[str], N_("Files of operators, such as five_2_four.py.")]
+    context: Context, *, names: Annotated[Sequence[str], N_("File names of operators, such as `five_2_four.py`.")]
 ) -> Iterable[Reading]:
-    """Files of operators: whether the active CANN has each.
+    """Whether the active CANN includes each of the given operator files.
 
     Source: porting guide 001:75.
     """

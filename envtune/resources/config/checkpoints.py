@@ -26,7 +26,7 @@ LAYERS = ("overlay", "aufs", "fuse-overlayfs", "fuse.fuse-overlayfs")
 
 @probe("config.checkpoint_storage")
 def checkpoint_storage(context: Context) -> Iterable[Reading]:
-    """Storage to which the job saves checkpoints: `kept`, `network`, `memory`, `container` or `read-only`."""
+    """Storage of the job's checkpoints: `kept`, `network`, `memory`, `container` or `read-only`."""
     if job_command(context) is None:
         raise NotApplicable(Message("no job given (--script or --pid)"), "--script, --pid")
     found = option_value(context, SAVE_OPTIONS)

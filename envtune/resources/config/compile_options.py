@@ -32,7 +32,7 @@ OPERATORS = ("Pooling", "SoftmaxV2", "LRN", "ROIAlign")
 
 @probe("config.compile_options")
 def compile_options(context: Context) -> Iterable[Reading]:
-    """Compile options that the program sets: whether each suits training, and the pair of the cache."""
+    """Whether each operator compile option that the program sets suits training."""
     program = job_program(context)
     if program is None:
         raise NotApplicable(Message("no job given whose program could be read"), "--script, --pid")

@@ -23,7 +23,7 @@ _SET_DUMP = re.compile(r"set_dump\(\s*[\"']([^\"'\n]+)[\"']")
 
 @probe("config.dump")
 def dump(context: Context) -> Iterable[Reading]:
-    """Dump configurations of the job: each `valid`, `invalid`, or its dump path `missing`.
+    """State of each dump configuration of the job: `valid`, `invalid`, or `missing` if its dump path does not exist.
 
     Examines the file of TORCH_ACL_INIT_CONFIG_PATH, the one passed to set_dump, and acl.json and dump.json in the job's
     working directory. Source: porting guide 003:1789-1804, 2611-2682; reference of aclInit.

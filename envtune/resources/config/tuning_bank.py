@@ -17,7 +17,7 @@ NAME = "TUNE_BANK_PATH"
 
 @probe("config.tuning_bank")
 def tuning_bank(context: Context) -> Iterable[Reading]:
-    """Directory of TUNE_BANK_PATH: `usable` if it exists and this user may write in it.
+    """State of the directory in TUNE_BANK_PATH: `usable`, `missing`, `other` (no directory) or `closed` (not writable).
 
     Source: porting guide 003:1563-1583; envref_07_0104 of CANN 8.0-9.1.
     """

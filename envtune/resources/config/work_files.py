@@ -22,7 +22,7 @@ NETWORK = ("nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p")  # from one server
 
 @probe("config.leftovers")
 def leftovers(context: Context) -> Iterable[Reading]:
-    """How many files debugging left where the job works: sources of compiled operators, dumped graphs.
+    """Number of files that debugging left in the job's working directory, such as dumped graphs.
 
     Source: porting guide 003:2787-2792; DUMP_GE_GRAPH in the reference of CANN.
     """
@@ -58,7 +58,7 @@ def data_set(context: Context) -> Data:
 
 @probe("config.data_set")
 def data_set_present(context: Context) -> Iterable[Reading]:
-    """Existence of the data set that the job's command names, as a path or as the beginning of file names.
+    """Whether the data set named in the job's command exists.
 
     Source: porting guide 003:574-576, 582.
     """
@@ -84,7 +84,7 @@ def _kind(context: Context, path: str) -> str:
 
 @probe("config.data_storage")
 def data_storage(context: Context) -> Iterable[Reading]:
-    """Storage of the data set: `local` for a disk without moving parts, `rotating`, or `network`.
+    """Storage of the data set: `local` (SSD), `rotating` (hard disk) or `network`.
 
     Source: porting guide 003:132-136; Documentation/ABI/stable/sysfs-block of Linux (queue/rotational).
     """

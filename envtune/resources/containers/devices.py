@@ -41,7 +41,7 @@ def require_devices(context: Context) -> tuple[int, ...]:
 
 @probe("containers.device_nodes")
 def nodes(context: Context) -> Iterable[Reading]:
-    """Device nodes that every job opens in addition to /dev/davinciN: whether the container has them."""
+    """Whether the container has each management device node that an NPU job opens, such as /dev/davinci_manager."""
     require_devices(context)
     for path in MANAGEMENT:
         try:
@@ -56,7 +56,7 @@ def nodes(context: Context) -> Iterable[Reading]:
 
 @probe("containers.device_access")
 def access(context: Context) -> Iterable[Reading]:
-    """Access of the job's user to the NPU's device nodes, for reading and writing, by mode and groups."""
+    """Whether the job's user can read and write each NPU device node in the container."""
     paths = [*MANAGEMENT, *(f"/dev/davinci{number}" for number in require_devices(context))]
     user = job_user(context)
     for path in paths:
@@ -114,7 +114,7 @@ def may_open(found: FileStat, user: User) -> bool:
 
 @probe("containers.visible_devices")
 def visible(context: Context) -> Iterable[Reading]:
-    """How many NPUs in ASCEND_VISIBLE_DEVICES are missing in the container."""
+    """Number of NPUs listed in ASCEND_VISIBLE_DEVICES that are missing in the container."""
     value = context.host.environ.get(VISIBLE, "").strip()
     if not value or value.lower() == "void":
         raise NotApplicable(Message("{name} is not set", name=VISIBLE), VISIBLE)

@@ -23,9 +23,9 @@ UNLOADABLE = re.compile(r"error while loading shared libraries: ([^\s:]+)")
 
 @probe("containers.mounted")
 def mounted(
-    context: Context, *, paths: Annotated[Iterable[str], N_("Absolute paths, of which any one is enough.")]
+    context: Context, *, paths: Annotated[Iterable[str], N_("Absolute paths; one that exists is enough.")]
 ) -> Iterable[Reading]:
-    """Part of the host's driver in a container that has an NPU: whether it exists; not applicable without an NPU."""
+    """Whether part of the host's driver is available in the container; not applicable without an NPU."""
     require_devices(context)
     names = tuple(paths)
     found = next((path for path in names if exists(context.host, path)), None)
@@ -35,7 +35,7 @@ def mounted(
 
 @probe("containers.npu_smi")
 def npu_smi(context: Context) -> Iterable[Reading]:
-    """Library that npu-smi lacks in a container, empty if it starts; not applicable without npu-smi."""
+    """Shared library that npu-smi cannot load in the container; empty if it starts."""
     require_devices(context)
     try:
         output = smi_output(context)

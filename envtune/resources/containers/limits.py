@@ -27,7 +27,7 @@ UNLIMITED = 1 << 60  # bytes; cgroup 1 shows a number near 2^63 if there is no l
 
 @probe("containers.shared_memory", unit="MB")
 def shared_memory(context: Context) -> Iterable[Reading]:
-    """Size limit of /dev/shm in MB (2^20 bytes), as its mount says; not applicable without a limit."""
+    """Size limit of /dev/shm in MB (2^20 bytes); not applicable without a limit."""
     mount = _shared(context.host)
     size = size_of(mount)
     if size is None:
@@ -38,7 +38,7 @@ def shared_memory(context: Context) -> Iterable[Reading]:
 
 @probe("containers.shared_memory_fits")
 def shared_memory_fits(context: Context) -> Iterable[Reading]:
-    """Memory limit of the container: whether a full /dev/shm, whose pages count towards it, stays within.
+    """Whether the size limit of /dev/shm is within the container's memory limit; not applicable if either has no limit.
 
     In Kubernetes an emptyDir without sizeLimit gets exactly the memory limit of its pod.
     """
@@ -109,7 +109,7 @@ def _number(host: Host, path: str) -> Optional[int]:
 
 @probe("containers.cpus_for_devices")
 def cpus_for_devices(context: Context) -> Iterable[Reading]:
-    """CPUs that the container may use for each of its NPUs, rounded down."""
+    """Number of CPUs that the container may use for each of its NPUs, rounded down."""
     count = len(require_devices(context))
     process = str(context.target.options.pid or "self")
     try:

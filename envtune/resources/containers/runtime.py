@@ -37,7 +37,7 @@ SERVICE = "KUBERNETES_SERVICE_HOST"
 
 @fact("container_runtime")
 def fact_container_runtime(context: Context) -> Fact:
-    """Return docker, podman, containerd, kubernetes, crio, isulad or lxc; `none` outside a container."""
+    """Container runtime, such as `docker`, `containerd` or `kubernetes`; `none` outside a container."""
     container = context.facts["container"]
     if container.value != "true":
         value = "none" if container.value == "false" else None

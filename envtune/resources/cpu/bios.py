@@ -25,8 +25,10 @@ POWER_POLICY = "bios.power_policy"  # the key of an attestation; used in sites' 
 
 
 @probe("cpu.bios_power_policy", formerly="bios.power_policy")
-def power_policy(context: Context, *, menu: Annotated[str, N_("Where the BIOS has the setting.")]) -> Iterable[Reading]:
-    """Attested power policy in lower case; `menu` is its path in the BIOS menus.
+def power_policy(
+    context: Context, *, menu: Annotated[str, N_("Path of the setting in the BIOS menus.")]
+) -> Iterable[Reading]:
+    """Power policy of the BIOS in lowercase, as recorded in /etc/envtune/attestations.json.
 
     Source: porting guide 003:1325-1347 (x86), 003:1405-1429 (ARM).
     """

@@ -37,7 +37,7 @@ class BootSetting(NamedTuple):
 
 @probe("cpu.cpupower", formerly="governor_boot.cpupower")
 def cpupower(context: Context) -> Iterable[Reading]:
-    """State of cpupower for the running kernel: `ready`, `missing` or `wrapper`.
+    """State of cpupower: `ready`, `missing`, or `wrapper` if the tool for the running kernel is not installed.
 
     On Ubuntu /usr/bin/cpupower is a wrapper that only starts /usr/lib/linux-tools/<release>/cpupower.
     Source: porting guide 003:1389-1399.
@@ -71,7 +71,7 @@ _NO_UNITS = Message(
 
 @probe("cpu.boot_governor", formerly="governor_boot.governor")
 def governor(context: Context) -> Iterable[Reading]:
-    """Governor set at boot, and by which service; empty if none sets one. Others precede cpupower.
+    """Governor that a service sets at boot; empty if no service sets one.
 
     Source: porting guide 003:1397-1399.
     """

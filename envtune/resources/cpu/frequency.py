@@ -42,7 +42,7 @@ class Policy(NamedTuple):
 
 @probe("cpu.governors", formerly="cpufreq.governors")
 def governors(context: Context) -> Iterable[Reading]:
-    """Governor of each group of CPUs that share one.
+    """Governor in use, for each group of CPUs with the same governor.
 
     Source: porting guide 003:1355, which reads cpu0 only.
     """
@@ -127,7 +127,7 @@ def _remark(name: str, driver: str) -> Optional[Text]:
 
 @probe("cpu.governor_agreement", formerly="cpufreq.agreement")
 def agreement(context: Context) -> Iterable[Reading]:
-    """How many governors are in use (1 if all CPUs have the same); the subject is the CPUs that differ.
+    """Number of different governors in use; 1 if all CPUs use the same.
 
     Source: inferred from porting guide 003:1355, whose single read cannot show it.
     """
@@ -155,7 +155,10 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
 
 @probe("cpu.available_governors", formerly="cpufreq.available_governors")
 def available_governors(context: Context) -> Iterable[Reading]:
-    """Governors that every policy offers. Source: porting guide 003:1359-1387."""
+    """Available governors of each CPU frequency policy.
+
+    Source: porting guide 003:1359-1387.
+    """
     for policy in context.cached(policies):
         yield _available_reading(context.host, policy, context.cached(driver_name))
 
@@ -174,7 +177,7 @@ def _available_reading(host: Host, policy: Policy, driver: str) -> Reading:
 
 @probe("cpu.frequency_ceiling", formerly="cpufreq.ceiling", unit="%")
 def ceiling(context: Context) -> Iterable[Reading]:
-    """Highest frequency each policy may use, in percent (rounded down) of the highest its CPUs can run at.
+    """Frequency limit of each CPU frequency policy, in percent of the CPUs' maximum frequency, rounded down.
 
     With intel_pstate also its own limits: `max_perf_pct` in percent, turbo as 100 (on) or 0 (off).
     Source: inferred from porting guide 003:1327, 1409; files as in the kernel's cpufreq and intel_pstate documents.

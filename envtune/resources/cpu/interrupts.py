@@ -24,7 +24,7 @@ from envtune.resources.cpu.topology import cpu_text
 
 @probe("cpu.network_interrupts")
 def interrupts(context: Context) -> Iterable[Reading]:
-    """How many CPUs handle the interrupts of each network card that is up; of a card at most 16 are looked at."""
+    """Number of CPUs that handle the interrupts of each network card that is up (at most 16 are read per card)."""
     host = context.host
     cards = [folder for folder in host.glob(QUEUES) if _is_up(host, folder.split("/")[4])][:CARDS]
     queues = {folder.split("/")[4]: _numbers(host, folder) for folder in cards}

@@ -22,7 +22,7 @@ def set_governor(
     context: Context,
     findings: Sequence[Finding],
     *,
-    governor: Annotated[str, N_("Governor to set where no policy expects another one.")] = "performance",
+    governor: Annotated[str, N_("Governor to set if the policy does not require another one.")] = "performance",
 ) -> Iterable[Change]:
     """Propose `governor` for every policy; policies for which it is not offered stay unchanged and are named."""
     host = context.host

@@ -29,7 +29,7 @@ def cpu_text(numbers: Iterable[int]) -> str:
 
 @probe("cpu.offline")
 def offline(context: Context) -> Iterable[Reading]:
-    """CPUs that are present and offline: how many; hyper-threads do not count where all are turned off."""
+    """Number of offline CPUs; not applicable if hyper-threading is turned off."""
     host = context.host
     path = f"{CPUS}/present"
     present, online = cpu_numbers(kernel_text(host, path)), cpu_numbers(kernel_text(host, f"{CPUS}/online"))
@@ -46,7 +46,7 @@ def offline(context: Context) -> Iterable[Reading]:
 
 @fact("smt")
 def fact_smt(context: Context) -> Fact:
-    """Return whether hyper-threads are on: `on`, `off`, or `none` on a CPU without them."""
+    """Hyper-threading: `on` or `off`; `none` if the CPU does not support it."""
     path = f"{CPUS}/smt/control"
     text = context.host.read(path).strip()
     return Fact("smt", {"forceoff": "off", "notsupported": "none", "notimplemented": "none"}.get(text, text), path)
@@ -61,7 +61,7 @@ def _threads_turned_off(host: Host) -> bool:
 
 @probe("cpu.nodes_without_memory")
 def nodes_without_memory(context: Context) -> Iterable[Reading]:
-    """NUMA nodes that have CPUs and no memory: how many."""
+    """Number of NUMA nodes that have CPUs but no memory."""
     host = context.host
     path = f"{NODES}/has_memory"
     memory, cpus = cpu_numbers(kernel_text(host, path)), cpu_numbers(kernel_text(host, f"{NODES}/has_cpu"))
@@ -76,7 +76,7 @@ def nodes_without_memory(context: Context) -> Iterable[Reading]:
 
 @probe("cpu.isolated")
 def isolated(context: Context) -> Iterable[Reading]:
-    """Isolated CPUs (isolcpus) among those that the job may use: how many."""
+    """Number of isolated CPUs (isolcpus) among the CPUs that the job may use."""
     host = context.host
     path = f"{CPUS}/isolated"
     kept = cpu_numbers(kernel_text(host, path).strip().strip("()"))
@@ -103,7 +103,7 @@ def allowed_cpus(status: str) -> tuple[int, ...]:
 
 @probe("cpu.idle_states", unit="us")
 def idle_states(context: Context) -> Iterable[Reading]:
-    """Longest exit latency of the idle states that are enabled on CPU 0, in microseconds."""
+    """Longest exit latency of the enabled idle states of CPU 0, in microseconds."""
     host = context.host
     states = []
     for path in kernel_files(host, f"{CPUS}/cpu0/cpuidle/state*/latency"):

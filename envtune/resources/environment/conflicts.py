@@ -28,7 +28,7 @@ Rule = Callable[[Context, Mapping[str, str]], Optional[Conflict]]
 
 @probe("environment.conflicts", formerly="variable_conflicts.pairs")
 def pairs(context: Context) -> Iterable[Reading]:
-    """Pairs of variables with one set: whether the two agree."""
+    """Whether two related variables of the job contradict each other, for each pair of which one is set."""
     variables, environment = context.target.variables(), context.target.environment
     readings: list[Reading] = []
     for names, rule, wanted in RULES:

@@ -23,7 +23,7 @@ _NO_DIGIT = re.compile(r"\D")
 
 @probe("environment.misspelt_names")
 def misspelt_names(context: Context) -> Iterable[Reading]:
-    """Names of variables of the job that look misspelt, with the documented name; one reading for all if none does."""
+    """Documented name for each variable of the job whose name looks misspelled; empty if none does."""
     environment = context.target.environment
     context.target.variables()  # raises Undetermined if the job's are unknown
     names = sorted({*(environment.variables or {}), *environment.unknown})

@@ -27,7 +27,7 @@ _NONE = {"dir": N_("{path} is not a directory"), "file": N_("{path} is not a fil
 
 @probe("environment.paths")
 def paths(context: Context) -> Iterable[Reading]:
-    """Directory or file that each set variable of the table names: whether it exists."""
+    """Whether the file or directory in each path variable of the job exists."""
     present, gaps = set_variables(context, path_variables())
     present = {name: path for name, path in present.items() if path}
     if not present and not gaps:

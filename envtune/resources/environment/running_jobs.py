@@ -25,7 +25,7 @@ LIMIT = 32  # processes examined; a host has at most 16 devices, and some jobs t
 
 @probe("environment.running_jobs", formerly="training_environment.processes")
 def processes(context: Context) -> Iterable[Reading]:
-    """Training processes: the variables of each that differ from the launch script or else from training values.
+    """Number of variables of each training process that differ from the launch script, or from the training values.
 
     The process named by --pid; else every process that has an NPU device open.
     """

@@ -46,7 +46,7 @@ LISTS = frozenset((*SEARCHED, *HDF5_ENTRIES))  # search paths, for which a launc
 
 @probe("environment.search_path_entries", formerly="search_paths.entries")
 def entries(context: Context) -> Iterable[Reading]:
-    """Entries of each search path that are wrong, none if all are right."""
+    """Number of invalid entries in each search path of the job."""
     variables = context.target.variables()
     readings: list[Reading] = []
     for name in SEARCHED:
@@ -155,7 +155,7 @@ def _supplied(host: Host, part: str) -> bool:
 
 @probe("environment.gcc_runtime", formerly="search_paths.gcc_runtime")
 def gcc_runtime(context: Context) -> Iterable[Reading]:
-    """Runtime of each gcc built in addition to the system's: whether LD_LIBRARY_PATH has its lib64.
+    """Whether LD_LIBRARY_PATH contains the lib64 directory of each gcc built in addition to the system's.
 
     Source: porting guide 003:2852-2860.
 
@@ -189,7 +189,7 @@ def gcc_homes(host: Host) -> tuple[str, ...]:
 
 @probe("environment.hdf5", formerly="search_paths.hdf5")
 def hdf5(context: Context) -> Iterable[Reading]:
-    """Directory of the hdf5 built for dumps: whether each search path has it.
+    """Whether each search path contains the directory of the hdf5 built for operator dumps.
 
     Source: porting guide 003:2880-2885.
     """

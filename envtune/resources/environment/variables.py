@@ -39,13 +39,13 @@ WHITELIST = "HCCL_WHITELIST_DISABLE"
 
 @probe("environment.variable")
 def variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """Value of one variable, or `unset`."""
+    """Value of a variable of the job, or `unset`."""
     return [reading_of(context, name)]
 
 
 @probe("environment.torch_npu_variable")
 def torch_npu_variable(context: Context, *, name: Annotated[str, N_("Name of the variable.")]) -> Iterable[Reading]:
-    """Value of a variable that only torch_npu reads; not applicable if the job's torch_npu does not read it.
+    """Value of a variable, or `unset`; not applicable if the job's torch_npu does not read it.
 
     If it has the value that training expects, the torch_npu version does not matter.
     """
@@ -90,7 +90,7 @@ def _as_wanted(context: Context, name: str) -> bool:
 
 @probe("environment.task_queue")
 def task_queue(context: Context) -> Iterable[Reading]:
-    """Level of the operator task queue in effect: 0, 1 or 2; -1 for any other value.
+    """Effective level of the operator task queue: 0, 1 or 2; -1 for an invalid value.
 
     Sources: porting guide 003:2714-2716; Ascend/pytorch by branch (unset is 0 on the 1.5 and 1.8 lines, 1 from
     v1.11.0-5.0.0 on; level 2 from v2.1.0-6.0.0 on).
@@ -153,7 +153,7 @@ def _queue_reading(
 
 @probe("environment.whitelist")
 def whitelist(context: Context) -> Iterable[Reading]:
-    """Whitelist of HCCL: `off`, `listed` (on, with a file that lists hosts), `unlisted`, or any other value.
+    """HCCL whitelist check: `off`, `listed` (on, with a whitelist), `unlisted` (on, without one), or an invalid value.
 
     Sources: porting guide 003:2748-2750; hicann/hccl (0 needs HCCL_WHITELIST_FILE, a JSON file with host_ip).
     """
@@ -204,7 +204,7 @@ def _listed(context: Context, path: str) -> Reading:
 
 @probe("environment.debug_settings")
 def debug_settings(context: Context) -> Iterable[Reading]:
-    """Variables that have a debugging value: whether each is set to it.
+    """Whether each variable with a debugging value has that value.
 
     Source: porting guide 003:1304-1305, 2716-2734.
     """
@@ -229,7 +229,7 @@ def debug_settings(context: Context) -> Iterable[Reading]:
 
 @probe("environment.launch_blocking")
 def launch_blocking(context: Context) -> Iterable[Reading]:
-    """Effect of ASCEND_LAUNCH_BLOCKING: whether 1 disables TASK_QUEUE_ENABLE.
+    """Whether ASCEND_LAUNCH_BLOCKING disables the operator task queue.
 
     Source: Ascend/pytorch docs/zh/environment_variable_reference/TASK_QUEUE_ENABLE.md.
     """
@@ -253,7 +253,7 @@ def launch_blocking(context: Context) -> Iterable[Reading]:
 
 @probe("environment.obsolete")
 def obsolete(context: Context) -> Iterable[Reading]:
-    """Variables that only torch_npu reads: whether this torch_npu still reads each that is set."""
+    """Whether torch_npu still reads each variable that is set for it: `read` or `obsolete`."""
     chosen = [name for name in names() if only_torch_npu(name)]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:
@@ -279,7 +279,7 @@ def obsolete(context: Context) -> Iterable[Reading]:
 
 @probe("environment.ranges")
 def ranges(context: Context) -> Iterable[Reading]:
-    """Documented form of each set variable that has one: whether its value has that form."""
+    """Whether the value of each variable of the job is within its documented range."""
     chosen = [name for name in names() if about(name).get("form")]
     present, gaps = set_variables(context, chosen)
     if not present and not gaps:

@@ -23,9 +23,9 @@ def dropin(
     *,
     path: Annotated[
         str,
-        N_("File in a drop-in directory below /etc; its name is envtune*, 50-envtune.conf or 50-envtune-site.conf."),
+        N_("Path of the file; its name is envtune*, 50-envtune.conf or 50-envtune-site.conf."),
     ],
-    text: Annotated[str, N_("The whole content of the file.")],
+    text: Annotated[str, N_("Content of the file.")],
 ) -> Iterable[Change]:
     """Put `text` into `path`, `/etc/<service>.d/NN-envtune.conf`: a drop-in directory and envtune's own file name."""
     _require_own_place(path)

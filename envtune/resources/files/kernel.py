@@ -40,9 +40,9 @@ def kernel_files(host: Host, pattern: str) -> tuple[str, ...]:
 def setting(
     context: Context,
     *,
-    path: Annotated[str, N_("File below /proc or /sys, or a pattern of several: `/sys/block/sd*/queue/scheduler`.")],
+    path: Annotated[str, N_("File below /proc or /sys, or a pattern such as `/sys/block/sd*/queue/scheduler`.")],
 ) -> Iterable[Reading]:
-    """Kernel setting in a file: of `always [madvise] never` the choice in brackets, else the whole text.
+    """Value of a kernel setting below /proc or /sys; of `always [madvise] never` the selected choice.
 
     Not applicable if there is no such file.
     """

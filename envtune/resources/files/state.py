@@ -22,8 +22,10 @@ _SETTING = re.compile(r"([^\s=:#;]+)(?:\s*[=:]\s*|\s+)(.*)")
 
 
 @probe("file.kind")
-def kind(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Type of a path: `file`, `dir`, `link` (broken), `char`, `block`, `fifo`, `socket` or `missing`."""
+def kind(
+    context: Context, *, path: Annotated[str, N_("Absolute path; symbolic links are followed.")]
+) -> Iterable[Reading]:
+    """Type of a path: `file`, `dir`, `link` (broken link), `char`, `block`, `fifo`, `socket` or `missing`."""
     _require_absolute(path)
     try:
         found = context.host.stat(path)
@@ -42,21 +44,27 @@ def _broken_link(host: Host, path: str) -> Reading:
 
 
 @probe("file.mode")
-def mode(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Mode of a file or directory as four octal digits, such as `0644`; `missing` without one."""
+def mode(
+    context: Context, *, path: Annotated[str, N_("Absolute path; symbolic links are followed.")]
+) -> Iterable[Reading]:
+    """Mode of a file or directory as four octal digits, such as `0644`; `missing` if the file does not exist."""
     return [_stat_reading(context.host, path, lambda found: f"{found.mode & 0o7777:04o}")]
 
 
 @probe("file.owner")
-def owner(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Owner of a file or directory: the name in /etc/passwd, else the number; `missing` without a file."""
+def owner(
+    context: Context, *, path: Annotated[str, N_("Absolute path; symbolic links are followed.")]
+) -> Iterable[Reading]:
+    """Owner of a file or directory, by name or by number if it has no name; `missing` if the file does not exist."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/passwd", found.uid))]
 
 
 @probe("file.group")
-def group(context: Context, *, path: Annotated[str, N_("Absolute path; links are followed.")]) -> Iterable[Reading]:
-    """Group of a file or directory: its name in /etc/group, else its number; `missing` without a file."""
+def group(
+    context: Context, *, path: Annotated[str, N_("Absolute path; symbolic links are followed.")]
+) -> Iterable[Reading]:
+    """Group of a file or directory, by name or by number if it has no name; `missing` if the file does not exist."""
     host = context.host
     return [_stat_reading(host, path, lambda found: _account(host, "/etc/group", found.gid))]
 
@@ -87,9 +95,11 @@ def match(
     context: Context,
     *,
     path: Annotated[str, N_("Absolute path of a text file.")],
-    pattern: Annotated[str, N_("Regular expression; with a group, the group is the value, else the whole match.")],
+    pattern: Annotated[
+        str, N_("Regular expression; its first group is the value, or the whole match if it has no group.")
+    ],
 ) -> Iterable[Reading]:
-    """Value of each matching line; one empty value if no line matches, `missing` without a file."""
+    """Text that matches a pattern, for each matching line; empty if no line matches, `missing` without the file."""
     text = _text(context.host, path)
     if text is None:
         return [missing(path, path)]
@@ -112,10 +122,10 @@ def setting(
     context: Context,
     *,
     path: Annotated[str, N_("Absolute path of a text file.")],
-    key: Annotated[str, N_("Name before the `=`, `:` or blank of a line.")],
-    section: Annotated[str, N_("Name in brackets above the line; without it, lines of all sections are read.")] = "",
+    key: Annotated[str, N_("Key, the text before `=`, `:` or the first blank.")],
+    section: Annotated[str, N_("Section that contains the key (`[section]`); all sections if not given.")] = "",
 ) -> Iterable[Reading]:
-    """Values of a key in lines such as `key = value`, `key: value` or `key value`; `missing` without any.
+    """Value of a key in a file of `key = value`, `key: value` or `key value` lines; `missing` if not set.
 
     Lines that begin with `#` or `;` are comments. Quotes around a value, and an `export` before the key, are left out.
     """
@@ -154,7 +164,7 @@ def json_value(
     path: Annotated[str, N_("Absolute path of a JSON file.")],
     key: Annotated[str, N_("Keys separated by dots (`default-ulimits.nofile.Soft`); a number selects a list item.")],
 ) -> Iterable[Reading]:
-    """One value of a JSON file; `missing` if the file or the key does not exist."""
+    """Value of a key in a JSON file; `missing` if the file or the key does not exist."""
     subject = f"{path}: {key}"
     text = _text(context.host, path)
     if text is None:

@@ -20,9 +20,9 @@ def write_sysfs(
     context: Context,
     findings: Sequence[Finding],
     *,
-    paths: Annotated[list[str], N_("Patterns of files below /sys; the first that matches any is used.")],
-    value: Annotated[str, N_("The value to write.")],
-    offered: Annotated[str, N_("Name of a file in the same folder that lists the values the kernel accepts.")] = "",
+    paths: Annotated[list[str], N_("Patterns of files below /sys; the first pattern with a match is used.")],
+    value: Annotated[str, N_("Value to write.")],
+    offered: Annotated[str, N_("Name of a file in the same directory that lists the values the kernel accepts.")] = "",
 ) -> Iterable[Change]:
     """Propose `value` for every file of the first pattern of `paths` that matches any; one change per file.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @probe("firewall.peers")
 def from_peers(context: Context) -> Iterable[Reading]:
-    """Reachability of MASTER_PORT (if this host is the master) and HCCL's ports for peers: open, closed, unknown."""
+    """Whether the peers can reach the job's ports through this host's firewall: `open`, `closed` or `unknown`."""
     try:
         every = peers_of(context)
     except NotApplicable:

@@ -33,7 +33,7 @@ HEADER_PACKAGES: Mapping[str, tuple[str, str]] = {  # header -> (Debian, RHEL)
 
 @probe("images.pillow_build_packages", formerly="packages.pillow_build")
 def pillow_build(context: Context) -> Iterable[Reading]:
-    """Missing packages of those needed to build pillow-simd."""
+    """System packages needed to build pillow-simd that are not installed; empty if all are installed."""
     _only_for_training(context)
     missing, evidence = missing_packages(context)
     if missing and _imports(context) == SIMD:
@@ -102,7 +102,7 @@ def missing_rpm(output: str) -> tuple[str, ...]:
 
 @probe("images.pillow_headers", formerly="packages.pillow_headers")
 def pillow_headers(context: Context) -> Iterable[Reading]:
-    """File that provides each header needed to build Pillow; empty if none does."""
+    """Path of each header file needed to build Pillow; empty if not found."""
     readings = [_header(context, name) for name in HEADER_PACKAGES]
     missing = [reading.subject for reading in readings if reading.reason is None and not reading.value]
     if missing:

@@ -21,7 +21,7 @@ OPENCV = ("opencv-python", "opencv-python-headless", "opencv-contrib-python", "o
 
 @probe("images.pillow_version", formerly="imaging.pillow_version")
 def pillow_version(context: Context) -> Iterable[Reading]:
-    """Import of PILLOW_VERSION by torchvision: whether it succeeds where it is unguarded."""
+    """Whether torchvision can be imported with the installed Pillow, which may lack PILLOW_VERSION."""
     place = locate(context, "torchvision")
     if place is None:
         raise absent(context, "torchvision")
@@ -121,7 +121,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 @probe("images.opencv_version", formerly="imaging.opencv_version")
 def opencv_version(context: Context) -> Iterable[Reading]:
-    """Version of OpenCV that `import cv2` imports; not applicable without one."""
+    """Version of OpenCV in the job's Python; not applicable if OpenCV is not installed."""
     place, rows = _opencv(context)
     if place is not None:
         try:
@@ -141,7 +141,7 @@ def opencv_version(context: Context) -> Iterable[Reading]:
 
 @probe("images.opencv_count", formerly="imaging.opencv_count")
 def opencv_count(context: Context) -> Iterable[Reading]:
-    """OpenCV packages in one directory, where each overwrites the other's cv2: their number."""
+    """Number of OpenCV packages in each directory; several overwrite each other's cv2."""
     place, rows = _opencv(context)
     if not rows:
         yield Reading("cv2", 1, Evidence(str(place), str(place)), Message("built from source"))

@@ -30,7 +30,7 @@ from envtune.resources.python.site import needs_root
 NAME = "PILLOW_VERSION"
 
 Known = Annotated[
-    Literal["torchvision-pillow-version"], N_("The known line: the import of PILLOW_VERSION in torchvision.")
+    Literal["torchvision-pillow-version"], N_("Line to patch: the import of PILLOW_VERSION in torchvision.")
 ]
 
 

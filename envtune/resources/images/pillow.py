@@ -149,7 +149,7 @@ def _shown(found: Imported) -> Text:
 
 @probe("images.pillow_variant", formerly="pillow.variant")
 def variant(context: Context) -> Iterable[Reading]:
-    """Build of pillow-simd that suits the CPU, and whether the CPU can run the imported Pillow."""
+    """Whether the CPU can run the Pillow that the job's Python imports."""
     flags = cpu_flags(context.host)
     best = best_variant(flags)
     try:
@@ -178,7 +178,7 @@ def variant(context: Context) -> Iterable[Reading]:
 
 @probe("images.pillow_side_by_side", formerly="pillow.side_by_side")
 def side_by_side(context: Context) -> Iterable[Reading]:
-    """How many of pillow and pillow-simd are in one directory, where each overwrites the other's files."""
+    """Number of Pillow packages (pillow, pillow-simd) in each directory; two overwrite each other's files."""
     found = imported_pillow(context)
     if not found.rows:
         yield Reading("PIL", 1, Evidence(found.path, found.words()), Literal(found.words()))

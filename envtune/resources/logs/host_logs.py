@@ -38,7 +38,7 @@ def log_directories(context: Context) -> dict[str, str]:
 
 @probe("logs.readable")
 def readable(context: Context) -> Iterable[Reading]:
-    """Directories of host logs: whether this user can read each; not applicable before the first run.
+    """Whether this user can read each directory of CANN host logs: `readable` or `closed`.
 
     Source: porting guide 003:1307, 2951, 3186, 3196.
     """
@@ -74,7 +74,7 @@ def _may_read(context: Context, found: FileStat) -> bool:
 
 @probe("logs.volume", unit="%")
 def volume(context: Context) -> Iterable[Reading]:
-    """Size that the logs of one run may reach, in percent of the free space: files of 20 MB, a process per NPU.
+    """Maximum size of the host logs of one run, in percent of the free space.
 
     Source: envref_07_0126 of CANN 8.0-9.1.
     """
@@ -102,7 +102,7 @@ def volume(context: Context) -> Iterable[Reading]:
 
 @probe("logs.size", unit="%")
 def size(context: Context) -> Iterable[Reading]:
-    """Size of the job's host logs that are there already, in percent of the free space of their file system.
+    """Size of the existing host logs, in percent of the free space of their file system.
 
     At most 4096 names below the directory are examined, on its own file system. Source: as for `logs.readable`.
     """

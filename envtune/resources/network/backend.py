@@ -22,7 +22,7 @@ _NAME = re.compile(r"[\"']([\w:,]+)[\"']")
 
 @probe("network.backend")
 def backend(context: Context) -> Iterable[Reading]:
-    """Backend given with --dist-backend, else to init_process_group; unknown where the program chooses one.
+    """Distributed backend of the job, such as `hccl`; not applicable if neither command nor program names one.
 
     Source: porting guide 003:601, 610, 860, 870.
     """

@@ -26,7 +26,7 @@ HOST_KEYS = ("server_id", "host_ip", "host_nic_ip", "container_ip", "pod_name")
 
 @probe("network.job_interfaces")
 def job_interfaces(context: Context) -> Iterable[Reading]:
-    """Interfaces and addresses in the job's variables: whether they exist on this host."""
+    """Whether the interfaces and addresses in the job's variables exist on this host: `right` or `wrong`."""
     variables = context.target.variables()
     named = [(name, variables[name]) for name in NAMES if variables.get(name)]
     if not named:

@@ -53,7 +53,7 @@ class MasterAddress(NamedTuple):
 
 @probe("network.master_addr")
 def master_addr(context: Context) -> Iterable[Reading]:
-    """MASTER_ADDR: whether it can be the master's address, as far as this one host shows."""
+    """Whether MASTER_ADDR can be the address of the master node: `right` or `wrong`."""
     address = master_address(context)
     if address is None:
         raise NotApplicable(Message("MASTER_ADDR is not set for this job"), variables_source(context))
@@ -347,7 +347,7 @@ def variables_source(context: Context) -> Source:
 
 @probe("network.own_name")
 def own_name(context: Context) -> Iterable[Reading]:
-    """Address that this host's own name resolves to.
+    """Address that the host name resolves to: `own`, `loopback`, `foreign` or `nowhere` (does not resolve).
 
     By the resolver, and in /etc/hosts; getent is run only if the resolver may have another answer than the file.
     Source: 003:3417-3427, inferred.

@@ -23,7 +23,7 @@ from envtune.resources.network.ports import hccl_ports
 
 @probe("network.peers")
 def peers(context: Context) -> Iterable[Reading]:
-    """Hosts named with --peer or --hostfile: which of them respond to a connection, if --probe allows it."""
+    """Whether each host given with --peer or --hostfile responds (`answers`); unknown without --probe."""
     named = context.target.options.peers
     if not named:
         raise NotApplicable(Message("no other host of the job given (--peer, --hostfile)"), "--peer")

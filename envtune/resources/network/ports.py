@@ -163,7 +163,7 @@ def _no_ports(path: str, text: str) -> Undetermined:
 
 @probe("network.hccl_ports", formerly="ports.hccl")
 def hccl(context: Context) -> Iterable[Reading]:
-    """Ports of HCCL: whether they exist, may be assigned by the kernel to other connections, or are in use."""
+    """State of HCCL's host ports, such as `reserved`, `exposed` (may be assigned by the kernel), `free` or `taken`."""
     ports = hccl_ports(context)
     if ports.automatic:
         reason = Message("HCCL_HOST_SOCKET_PORT_RANGE=auto: the system picks free ports")
@@ -272,7 +272,7 @@ def owner_text(rows: Iterable[Listener]) -> Text:
 
 @probe("network.master_port", formerly="ports.master_port")
 def master_port(context: Context) -> Iterable[Reading]:
-    """MASTER_PORT: whether it is free, can be bound by an ordinary user, and is not assigned by the kernel."""
+    """State of MASTER_PORT: `right`, `taken`, `exposed` (may be assigned by the kernel) or `impossible`."""
     variables = context.target.variables()
     text, source = variables.get("MASTER_PORT"), variables_source(context)
     if text is None:

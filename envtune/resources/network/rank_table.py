@@ -129,14 +129,14 @@ def _number(value: Any) -> Optional[int]:
 
 @probe("network.rank_table_form")
 def form(context: Context) -> Iterable[Reading]:
-    """Faults in the form of the job's rank table; empty without any."""
+    """Format errors in the job's rank table; empty if the format is valid."""
     table = rank_table(context)
     return [_faulty(table, table.faults, Message("status completed, version 1.0 or 1.2, a number for each device"))]
 
 
 @probe("network.rank_table_ranks")
 def ranks(context: Context) -> Iterable[Reading]:
-    """Rank ids of the job's rank table that are missing, duplicate or mixed between servers; empty without any."""
+    """Rank ids in the job's rank table that are missing, duplicate or mixed between servers; empty if all are valid."""
     table = _with_devices(context)
     return [
         _faulty(
@@ -167,7 +167,7 @@ def rank_faults(devices: Sequence[RankedDevice]) -> Iterator[Text]:
 
 @probe("network.rank_table_unique")
 def unique(context: Context) -> Iterable[Reading]:
-    """Duplicate devices, server ids and device addresses in the job's rank table; empty without any."""
+    """Duplicate devices, server ids and device addresses in the job's rank table; empty if all are unique."""
     table = _with_devices(context)
     return [_faulty(table, tuple(duplicates(table)), Message("each device, server_id and device_ip once"))]
 
@@ -196,7 +196,7 @@ def duplicates(table: RankTable) -> Iterator[Text]:
 
 @probe("network.rank_table_devices")
 def devices(context: Context) -> Iterable[Reading]:
-    """Device ids that the job's rank table gives this host and that do not exist here; empty if all exist."""
+    """Device ids of this host in the job's rank table that do not exist; empty if all exist."""
     table, own = _own_devices(context)
     nodes = device_nodes(context)
     if not nodes:
@@ -208,7 +208,7 @@ def devices(context: Context) -> Iterable[Reading]:
 
 @probe("network.rank_table_addresses")
 def device_addresses(context: Context) -> Iterable[Reading]:
-    """Addresses of this host in the job's rank table that differ from /etc/hccn.conf; empty without any."""
+    """Addresses of this host in the job's rank table that differ from /etc/hccn.conf; empty if all agree."""
     table, own = _own_devices(context)
     known = addresses(hccn_conf(context))
     rows = [(d, known.get(-1 if d.device is None else d.device, "")) for d in own if family_of(d.address)]

@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 
 @probe("npu.assigned", formerly="job_devices.ids")
 def ids(context: Context) -> Iterable[Reading]:
-    """Devices that the job names, in every variable or option that names some.
+    """Problems of each variable or option that lists the job's NPUs; empty if the list is valid.
 
     Sources: guide 003:40-43 (1, 2, 4 or 8 devices), 003:276 and 607 (`--device-list`); HCCL user guide (on one 910
     server: 1, 2, 4 or 8 ranks, up to 4 of them all in 0-3 or all in 4-7); CANN environment variables

@@ -153,7 +153,7 @@ def in_container(context: Context) -> bool:
 
 @fact("npu")
 def fact_npu(context: Context) -> Fact:
-    """Return the model: 910A, 910B, A3, 310P, 310, the chip's own name when it is another, none."""
+    """NPU model: `910A`, `910B`, `A3`, `310P`, `310` or the name of the chip; `none` without an NPU."""
     try:
         cards = accelerators(context)
     except HostError:
@@ -202,7 +202,7 @@ def table_model(table: NpuTable) -> str:
 
 @fact("npu_count")
 def fact_npu_count(context: Context) -> Fact:
-    """Return how many NPU devices a job on this host can address: device nodes, else npu-smi's list, else PCI."""
+    """Number of NPUs that a job on this host can use."""
     nodes = device_nodes(context)
     if nodes:
         return Fact("npu_count", str(len(nodes)), NODES)
@@ -224,7 +224,7 @@ def fact_npu_count(context: Context) -> Fact:
 
 @fact("ascend")
 def fact_ascend(context: Context) -> Fact:
-    """Return true with any Ascend component: device node, driver, CANN, PCI device, torch_npu, or npu-smi."""
+    """Whether this host has any Ascend component: an NPU, the driver, CANN, torch_npu or npu-smi."""
     failure: Optional[HostError] = None
     for find_sign in (_node_sign, _tree_sign, _bus_sign, _software_sign, _smi_sign):
         try:
@@ -242,7 +242,7 @@ def fact_ascend(context: Context) -> Fact:
 
 @fact("ascend_job")
 def fact_ascend_job(context: Context) -> Fact:
-    """Return true when an NPU job is checked: any given job, else a host with any Ascend component.
+    """Whether an NPU job is checked: a job was given, or this host has an Ascend component.
 
     Naming the job's other hosts also implies a job. If none is named, the fact is `ascend` itself, so that this is the
     reason given for a check that does not apply.

@@ -21,7 +21,7 @@ IP_ADDRESS = r"(?<!vnic )\bipaddr\s*:\s*([0-9a-f.:]+)"
 
 @probe("npu.network_addressed")
 def addressed(context: Context) -> Iterable[Reading]:
-    """NPUs of this host: whether /etc/hccn.conf gives each an address, if it gives any NPU one."""
+    """Whether /etc/hccn.conf contains an address for each NPU; not applicable if it contains none."""
     conf = hccn_conf(context)
     known = addresses(conf)
     if not known:
@@ -33,7 +33,7 @@ def addressed(context: Context) -> Iterable[Reading]:
 
 @probe("npu.network_addresses_valid")
 def valid(context: Context) -> Iterable[Reading]:
-    """Faults in the address, netmask and gateway of each NPU in /etc/hccn.conf; empty without any."""
+    """Errors in the address, netmask and gateway of each NPU in /etc/hccn.conf; empty if all are valid."""
     conf = hccn_conf(context)
     known = addresses(conf)
     if not known:
@@ -83,7 +83,7 @@ def netmask_number(text: str) -> Optional[int]:
 
 @probe("npu.network_addresses_unique")
 def unique(context: Context) -> Iterable[Reading]:
-    """Other NPUs and interfaces of this host with the address of an NPU; empty without any."""
+    """Other NPUs or interfaces of this host that have the address of an NPU; empty if the address is unique."""
     conf = hccn_conf(context)
     known = addresses(conf)
     own = [(one.name, address.partition("/")[0]) for one in context.host.interfaces() for address in one.addresses]
@@ -101,7 +101,7 @@ def unique(context: Context) -> Iterable[Reading]:
 
 @probe("npu.network_address_applied")
 def applied(context: Context) -> Iterable[Reading]:
-    """Address of each NPU in `hccn_tool -ip -g`: whether it is that of /etc/hccn.conf."""
+    """Whether the network address of each NPU (`hccn_tool -ip -g`) is the one in /etc/hccn.conf."""
     conf = hccn_conf(context)
     known = addresses(conf)
     for number, answer in ask_devices(context, "-ip", IP_ADDRESS).items():

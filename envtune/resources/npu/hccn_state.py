@@ -27,7 +27,7 @@ SWITCH = {"0": "off", "1": "on"}
 
 @probe("npu.network_link")
 def link(context: Context) -> Iterable[Reading]:
-    """Link of each NPU's network port, such as `UP`; not applicable if no port of this host has one."""
+    """Link state of each NPU's network port, such as `UP`; not applicable if no port of this host has a link."""
     answers = ask_devices(context, "-link", LINK)
     if not any(answer.value is not None and answer.value.upper() == UP for answer in answers.values()):
         source = next(iter(answers.values()))
@@ -44,7 +44,7 @@ def link(context: Context) -> Iterable[Reading]:
 
 @probe("npu.network_health")
 def health(context: Context) -> Iterable[Reading]:
-    """Health of each NPU's network: whether its detection address answers, as `hccn_tool -net_health -g` shows.
+    """Network health of each NPU from `hccn_tool -net_health -g`; `Success` if its detection address responds.
 
     `Init` is the state before the first detection, and of a device without a detection address.
     """
@@ -72,7 +72,7 @@ def _detects(settings: Mapping[str, str], state: Optional[str]) -> bool:
 
 @probe("npu.network_tls")
 def tls(context: Context) -> Iterable[Reading]:
-    """TLS setting of each NPU: whether it is that of most NPUs of this host."""
+    """Whether the TLS setting of each NPU is that of most NPUs of this host."""
     answers = ask_devices(context, "-tls", TLS)
     known = Counter(answer.value for answer in answers.values() if answer.value is not None)
     common = max(sorted(known), key=lambda value: known[value])

@@ -35,7 +35,7 @@ TRUNCATED = Message("not among the devices npu-smi printed, but its output is in
 
 @probe("npu.smi_answer")
 def smi_answer(context: Context) -> Iterable[Reading]:
-    """Response of npu-smi, a table or an error; if it does not respond, it hangs in the driver."""
+    """Whether npu-smi responds in time: `answers` or `no answer`."""
     expected = Message("a response within {seconds} s", seconds=int(SMI_TIMEOUT))
     try:
         output = smi_output(context)
@@ -52,7 +52,7 @@ def smi_answer(context: Context) -> Iterable[Reading]:
 
 @probe("npu.health", formerly="npu_health.devices")
 def devices(context: Context) -> Iterable[Reading]:
-    """Health of every NPU, including those known only from a device node or the PCI bus.
+    """Health of each NPU, such as `OK` or `Warning`; `not listed` if npu-smi does not list it.
 
     Source: guide 003:3010-3022 (restart the server and all NPUs when they fail to come up), 003:3299 (`npu-smi info`);
     published outputs. Health words: OK, Warning, Alarm, Critical, UNKNOWN; dcmi_get_device_health calls the first four

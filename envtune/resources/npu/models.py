@@ -17,7 +17,7 @@ INFERENCE = ("310",)  # prefixes of the names of inference chips: 310, 310P, 310
 
 @probe("npu.models")
 def models(context: Context) -> Iterable[Reading]:
-    """Model of each NPU on this host: `training`, or `inference` for the 310 series.
+    """Purpose of each NPU model on this host: `training`, or `inference` for the 310 series.
 
     Source: porting guide 003:113, 1576 (Ascend 910); NpuVariables.cpp of torch_npu for the names of the chips.
     """

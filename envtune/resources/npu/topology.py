@@ -89,7 +89,7 @@ def _first_list(words: list[str]) -> tuple[int, ...]:
 
 @probe("npu.interrupts")
 def interrupts(context: Context) -> Iterable[Reading]:
-    """How many CPUs handle the interrupts with which work is sent to the NPUs (`sq_send_trigger_irq`)."""
+    """Number of CPUs that handle the task interrupts of all NPUs (`sq_send_trigger_irq`)."""
     host = context.host
     paths = host.glob(INTERRUPT)
     if len(paths) < 2:

@@ -19,7 +19,7 @@ RPM = ("rpm", "-q", "--qf", "%{VERSION}-%{RELEASE};")
 def version(
     context: Context, *, name: Annotated[str, N_("Name of the package in this distribution.")]
 ) -> Iterable[Reading]:
-    """Installed version of a package, for rpm with its release, or several versions; `missing` without one."""
+    """Installed version of a system package, with the release for rpm; `missing` if not installed."""
     family = context.facts["os_family"]
     if family.value not in ("debian", "rhel", "suse"):
         reason = family.reason or Message("neither dpkg nor rpm is known to manage this system's packages")

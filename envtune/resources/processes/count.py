@@ -17,7 +17,7 @@ NAME_LENGTH = 15  # characters that the kernel keeps of a process's name, TASK_C
 def count(
     context: Context, *, name: Annotated[str, N_("Name of the program, such as `chronyd`.")]
 ) -> Iterable[Reading]:
-    """How many processes of a name are running; those that have ended (zombies) do not count."""
+    """Number of running processes with a given name, without zombies."""
     running = [
         process
         for process in context.host.processes()

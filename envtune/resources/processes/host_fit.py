@@ -37,7 +37,7 @@ _MACHINES: Mapping[str, bytes] = {"x86_64": b"\x3e\x00", "aarch64": b"\xb7\x00"}
 
 @probe("job.cpu_ranges")
 def cpu_ranges(context: Context) -> Iterable[Reading]:
-    """Ranges in CPU_AFFINITY_CONF: for each NPU what is wrong with its CPUs, unusable or another NPU's."""
+    """Problems of each NPU's CPU range in CPU_AFFINITY_CONF; empty if the range is valid."""
     value, gaps = _value(context, AFFINITY)
     if gaps:
         return gaps
@@ -85,7 +85,7 @@ def _usable(context: Context) -> tuple[int, ...]:
 
 @probe("job.threads", unit="%")
 def threads(context: Context) -> Iterable[Reading]:
-    """OpenMP threads of all processes on this host, in percent of the CPUs that the job may use."""
+    """Number of OpenMP threads of the job on this host, in percent of the CPUs that the job may use."""
     value, gaps = _value(context, THREADS)
     if gaps:
         return gaps
@@ -111,7 +111,7 @@ def threads(context: Context) -> Iterable[Reading]:
 
 @probe("job.thread_limit", unit="%")
 def thread_limit(context: Context) -> Iterable[Reading]:
-    """OpenMP threads of all processes on this host, in percent of the user's limit on threads (ulimit -u).
+    """Number of OpenMP threads of the job on this host, in percent of the user's thread limit (ulimit -u).
 
     Without OMP_NUM_THREADS each process has one for every CPU that it may use. The kernel does not enforce the limit
     for root. Sources: getrlimit(2), RLIMIT_NPROC; GNU libgomp, OMP_NUM_THREADS.
@@ -146,7 +146,7 @@ def _is_of_root(context: Context) -> bool:
 
 @probe("job.cpu_share", unit="%")
 def cpu_share(context: Context) -> Iterable[Reading]:
-    """Job processes on this host, in percent of the CPUs that the job may use (above 100, they take turns)."""
+    """Number of job processes on this host, in percent of the CPUs that the job may use."""
     if runs_elsewhere(context):
         raise Undetermined(ELSEWHERE, RT_VISIBLE)
     kernel_text(context.host, ONLINE)  # if it is missing, the check does not apply
@@ -192,7 +192,7 @@ def _processes(context: Context) -> int:
 
 @probe("job.preload")
 def preload(context: Context) -> Iterable[Reading]:
-    """Libraries in LD_PRELOAD: whether the loader can use each, `usable`, `missing` or `foreign`."""
+    """State of each library in LD_PRELOAD: `usable`, `missing` or `foreign` (built for another architecture)."""
     value, gaps = _value(context, PRELOAD)
     if gaps:
         return gaps

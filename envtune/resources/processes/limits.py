@@ -20,7 +20,7 @@ ROW = "Max locked memory"
 
 @probe("processes.locked_memory")
 def locked_memory(context: Context) -> Iterable[Reading]:
-    """Soft limit on locked memory of each process on an NPU, in bytes; may be `unlimited`."""
+    """Soft limit on locked memory of each NPU process, in bytes; may be `unlimited`."""
     return [_limit(context, rank) for rank in ranks(context)]
 
 

@@ -49,7 +49,7 @@ class Rank(NamedTuple):
 
 @probe("processes.far_from_npu")
 def far_from_npu(context: Context) -> Iterable[Reading]:
-    """CPUs near its NPU that a process may use: how many."""
+    """Number of CPUs near its NPU that each NPU process may use."""
     running = ranks(context)
     near = near_cpus(context)
     for rank in running:
@@ -68,7 +68,7 @@ def far_from_npu(context: Context) -> Iterable[Reading]:
 
 @probe("processes.crowded", unit="%")
 def crowded(context: Context) -> Iterable[Reading]:
-    """NPU processes that share the same CPUs, in percent of these CPUs (above 100, they take turns)."""
+    """Number of NPU processes that share a set of CPUs, in percent of the number of these CPUs."""
     groups: dict[tuple[int, ...], list[Rank]] = {}
     for rank in ranks(context):
         if rank.reason is not None:
@@ -83,7 +83,7 @@ def crowded(context: Context) -> Iterable[Reading]:
 
 @probe("processes.swapped", unit="MB")
 def swapped(context: Context) -> Iterable[Reading]:
-    """Memory of each process on an NPU that is in swap, in MB."""
+    """Memory of each NPU process in swap, in MB (10^6 bytes)."""
     for rank in ranks(context):
         found = re.search(r"(?m)^VmSwap:\s+(\d{1,15}) kB", rank.status)
         if found is None:
@@ -96,7 +96,7 @@ def swapped(context: Context) -> Iterable[Reading]:
 
 @probe("processes.unbound")
 def unbound(context: Context) -> Iterable[Reading]:
-    """Effect of CPU_AFFINITY_CONF on the processes on NPUs that have it: `bound`, or `as its parent`."""
+    """Whether each NPU process with CPU_AFFINITY_CONF is bound to CPUs: `bound` or `as its parent`."""
     found = False
     for rank in ranks(context):
         variables = process_environment(context.host, rank.process.pid).variables

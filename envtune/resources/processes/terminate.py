@@ -23,7 +23,7 @@ def terminate(
     context: Context,
     findings: Sequence[Finding],
     *,
-    grace: Annotated[int, N_("Seconds from TERM to KILL.")] = 10,
+    grace: Annotated[int, N_("Seconds between the TERM and KILL signals.")] = 10,
     options: FixOptions,
 ) -> Iterable[Change]:
     """Propose TERM, after `grace` seconds KILL, for every leftover process that this user may end, one change each.

@@ -177,7 +177,7 @@ def _proc_options(host: Host) -> list[str]:
 
 @probe("processes.residual", formerly="process.residual")
 def residual(context: Context) -> Iterable[Reading]:
-    """Leftover processes on each device, whose job has ended: parent ended, zombie or stopped; never the given job's.
+    """Leftover processes on each NPU, whose job has ended; empty if none is found.
 
     Source: guide 003:3299-3311. Its `pkill -9 python` would end every Python of every user, so only pids are named.
     """
@@ -389,10 +389,10 @@ def _job_pids(context: Context) -> frozenset[int]:
 def free_memory(
     context: Context,
     *,
-    idle_percent: Annotated[int, N_("Percent of a device's memory that the driver itself may use.")],
-    idle_percent_910a: Annotated[int, N_("The same on an Ascend 910A.")],
+    idle_percent: Annotated[int, N_("Memory that the driver uses on an idle NPU, in percent of its HBM.")],
+    idle_percent_910a: Annotated[int, N_("Memory that the driver uses on an idle Ascend 910A, in percent of its HBM.")],
 ) -> Iterable[Reading]:
-    """Memory of each device: whether only the driver's own share is used; limits in percent of its HBM.
+    """Whether the memory of each NPU is free for the job: `free` or `taken`.
 
     Source: guide 003:3208-3218. The vendor documents no baseline; public listings of idle devices show 2.7-4.8 GB used
     (at most 8.8 % of the HBM, on 910B4) from 910B on, and at most 18 MB of 32 GB on 910A.
@@ -434,7 +434,10 @@ def _memory_reading(device: NpuDevice, usage: DeviceUsage, job: frozenset[int], 
 
 @probe("processes.profilers", formerly="process.profilers")
 def profilers(context: Context) -> Iterable[Reading]:
-    """Profiling or AOE tuning that is running or turned on for the job. Source: guide 003:1582-1583."""
+    """Profiling or AOE tuning that is running or turned on for the job; empty if none is.
+
+    Source: guide 003:1582-1583.
+    """
     hidden = hidden_processes(context)
     readings = [_tool_reading(name, context.host.processes(), hidden) for name in TOOLS]
     try:

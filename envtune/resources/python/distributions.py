@@ -255,9 +255,9 @@ def absent(context: Context, name: str) -> NotApplicable:
 
 @probe("python.damage", formerly="python_damage.found")
 def damage(
-    context: Context, *, names: Annotated[Iterable[str], N_("Distributions whose metadata is read as well.")]
+    context: Context, *, names: Annotated[Iterable[str], N_("Packages whose metadata is checked as well.")]
 ) -> Iterable[Reading]:
-    """Damage in each site directory of the job's Python; the metadata of `names` is read as well."""
+    """Number of broken packages in each site-packages directory of the job's Python."""
     known = environment(context)
     yield from (
         Reading(
@@ -289,7 +289,7 @@ def damage(
 
 @fact("python")
 def fact_python(context: Context) -> Fact:
-    """Path and X.Y version of the job's Python."""
+    """Path and version (X.Y) of the job's Python."""
     try:
         python = interpreter(context)
     except NotApplicable as verdict:
@@ -299,13 +299,13 @@ def fact_python(context: Context) -> Fact:
 
 @fact("torch")
 def fact_torch(context: Context) -> Fact:
-    """Version of the job's torch, `none` without one."""
+    """Version of torch in the job's Python; `none` if torch is not installed."""
     return package_fact(context, "torch", "torch")
 
 
 @fact("torch_npu")
 def fact_torch_npu(context: Context) -> Fact:
-    """Version of the job's torch_npu, `none` without one."""
+    """Version of torch_npu in the job's Python; `none` if torch_npu is not installed."""
     return package_fact(context, "torch_npu", "torch_npu")
 
 

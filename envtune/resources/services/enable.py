@@ -27,7 +27,7 @@ def enable_unit(
     context: Context,
     findings: Sequence[Finding],
     *,
-    unit: Annotated[str, N_("Installed unit, with its suffix, such as `chronyd.service`.")],
+    unit: Annotated[str, N_("Installed unit with its suffix, such as `chronyd.service`.")],
 ) -> Iterable[Change]:
     """Propose to enable `unit`; the unit that sets the governor is written first (see `cpu.set_governor_at_boot`)."""
     if unit == OWN_UNIT:

@@ -29,7 +29,7 @@ _STATES = frozenset(
 def enabled(
     context: Context, *, unit: Annotated[str, N_("Unit with its suffix, such as `chronyd.service`.")]
 ) -> Iterable[Reading]:
-    """Start of a unit at boot: `enabled`, `disabled`, `masked`, `static` (cannot be enabled), `missing`."""
+    """Whether a systemd unit starts at boot: `enabled`, `disabled`, `masked`, `static` or `missing`."""
     host = context.host
     path = _unit_file(host, unit)
     if path is None:
@@ -68,7 +68,7 @@ def _start_link(host: Host, unit: str) -> Optional[str]:
 def active(
     context: Context, *, unit: Annotated[str, N_("Unit with its suffix, such as `chronyd.service`.")]
 ) -> Iterable[Reading]:
-    """State of a unit from `systemctl is-active`: `active`, `inactive`, `failed`, `activating` or similar."""
+    """State of a systemd unit, as shown by `systemctl is-active`: `active`, `inactive`, `failed` or another."""
     result = context.host.run(("systemctl", "is-active", unit), 10.0)
     word = result.stdout.strip()
     if word not in _STATES:

@@ -49,9 +49,9 @@ def set_key(
     findings: Sequence[Finding],
     *,
     key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")],
-    value: Annotated[str, N_("The value to set; separate several numbers with blanks.")] = "",
+    value: Annotated[str, N_("Value to set; separate several numbers with blanks.")] = "",
     add: Annotated[
-        Literal["", "job_ports"], N_("Instead of `value`: job_ports adds the job's ports to a list of ports.")
+        Literal["", "job_ports"], N_("Instead of `value`: `job_ports` adds the job's ports to a list of ports.")
     ] = "",
 ) -> Iterable[Change]:
     """Propose `value` for `key`, or adding to its list the job's ports; for now, and for the next boot."""

@@ -17,7 +17,7 @@ from envtune.resources.sysctl.files import boot_settings, effective_setting, key
 def value(
     context: Context, *, key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")]
 ) -> Iterable[Reading]:
-    """Value of a kernel parameter in the running kernel; blanks between several numbers count as one."""
+    """Current value of a kernel parameter; several numbers are separated by one blank."""
     path = f"/proc/sys/{key_path(key)}"
     try:
         text = context.host.read(path)
@@ -31,7 +31,7 @@ def value(
 def at_boot(
     context: Context, *, key: Annotated[str, N_("Kernel parameter, such as `vm.max_map_count`.")]
 ) -> Iterable[Reading]:
-    """Value that files of sysctl.d set for a kernel parameter at boot; `missing` if none sets it."""
+    """Value of a kernel parameter set at boot by a sysctl.d file; `missing` if no file sets it."""
     found = effective_setting(boot_settings(context.host), key_path(key))
     if found is None or found.value is None:
         shown = Message("no file of sysctl.d sets it")

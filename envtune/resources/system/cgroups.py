@@ -35,7 +35,7 @@ class Counters(NamedTuple):
 
 @probe("cpu.throttled", unit="%")
 def throttled(context: Context) -> Iterable[Reading]:
-    """Percentage of periods in which the CPU quota stopped the job, for each of its control groups."""
+    """Share of periods in which the CPU quota throttled the job, in percent, for each of its control groups."""
     found = []
     for counters in _counters(context, "cpu"):
         periods, stopped = counters.values.get("nr_periods", 0), counters.values.get("nr_throttled", 0)
@@ -47,7 +47,7 @@ def throttled(context: Context) -> Iterable[Reading]:
 
 @probe("system.refused_processes")
 def refused_processes(context: Context) -> Iterable[Reading]:
-    """How often the limit of the job's control groups on processes and threads refused one."""
+    """Number of times that the process limit of the job's control groups was reached."""
     rows = _own(_counters(context, "pids"))
     return [
         _reading(row, row.values["max"], Literal(str(row.values["max"]))) for row in rows if "max" in row.values
@@ -56,7 +56,7 @@ def refused_processes(context: Context) -> Iterable[Reading]:
 
 @probe("system.killed_processes")
 def killed_processes(context: Context) -> Iterable[Reading]:
-    """How many processes of the job's control groups the kernel killed for lack of memory."""
+    """Number of processes in the job's control groups that the kernel killed because memory ran out."""
     rows = _own(_counters(context, "memory"))
     return [
         _reading(row, row.values["oom_kill"], Literal(str(row.values["oom_kill"])))

@@ -14,7 +14,7 @@ from envtune.resources.files.value import missing, reading
 
 @probe("command.path")
 def path(context: Context, *, name: Annotated[str, N_("Name of the command, without a slash.")]) -> Iterable[Reading]:
-    """Path of the first executable of that name on the job's PATH; `missing` if not found."""
+    """Path of a command, searched for on the job's PATH; `missing` if not found."""
     if "/" in name:
         raise Undetermined(Message("{name} is a path: use file.kind", name=name), name)
     folders = context.target.variables().get("PATH", "")

@@ -30,7 +30,7 @@ class Limit(NamedTuple):
 
 @probe("system.data_loader_workers", formerly="data_loader.workers", unit="%")
 def workers(context: Context) -> Iterable[Reading]:
-    """Workers per CPU that the job may use, in percent (above 100, they compete).
+    """Number of data loader workers of the job, in percent of the CPUs that the job may use.
 
     Source: porting guide 003:588, 003:596. The guide's script divides the number by its devices (003:362), so it is the
     number of the whole host.

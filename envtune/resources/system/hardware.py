@@ -26,10 +26,10 @@ ARM_CORES: Mapping[tuple[int, int], str] = {(0x48, 0xD01): "Kunpeng-920"}
 def models(
     context: Context,
     *,
-    aarch64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on aarch64.")],
-    x86_64: Annotated[Mapping[str, str], N_("The recommended `server` and `cpu` on x86_64.")],
+    aarch64: Annotated[Mapping[str, str], N_("Recommended `server` and `cpu` on aarch64.")],
+    x86_64: Annotated[Mapping[str, str], N_("Recommended `server` and `cpu` on x86_64.")],
 ) -> Iterable[Reading]:
-    """Models of `server` and `cpu`: `recommended` if the name contains the recommended one, else the name itself.
+    """Model of `server` and `cpu`: `recommended` if it is a recommended one, otherwise its name.
 
     Each argument maps both subjects to the recommended names. Source: porting guide 003:132-136.
     """
@@ -78,7 +78,7 @@ def cpu_name(cpuinfo: str) -> Optional[str]:
 
 @probe("system.memory", formerly="memory.total", former_arguments=("recommended",), unit="GB")
 def total(context: Context) -> Iterable[Reading]:
-    """Memory the kernel manages, in GB (10^9 bytes, one decimal).
+    """Memory of this host in GB (10^9 bytes).
 
     Source: porting guide 003:134, 003:136.
     """

@@ -29,13 +29,13 @@ _OF_MITIGATIONS = ("nospectre_", "spectre_")
 
 @fact("iommu")
 def fact_iommu(context: Context) -> Fact:
-    """Return the parameters of the kernel's command line for the IOMMU, such as `iommu.passthrough=1`; or `default`."""
+    """IOMMU parameters on the kernel command line, such as `iommu.passthrough=1`; `default` if none is set."""
     return _given("iommu", context.host, _IOMMU, _OF_IOMMU)
 
 
 @fact("mitigations")
 def fact_mitigations(context: Context) -> Fact:
-    """Return the kernel parameters that turn mitigations of CPU vulnerabilities on or off; `default`."""
+    """CPU vulnerability mitigations set on the kernel command line; `default` if none is set."""
     return _given("mitigations", context.host, _MITIGATIONS, _OF_MITIGATIONS)
 
 
@@ -50,7 +50,7 @@ def _given(name: str, host: Host, names: tuple[str, ...], beginnings: tuple[str,
 def parameter(
     context: Context, *, name: Annotated[str, N_("Parameter, such as `iommu.passthrough`.")]
 ) -> Iterable[Reading]:
-    """Parameter of the kernel's command line: each value, `set` for one without a value, else `missing`."""
+    """Value of a parameter on the kernel command line; `set` if it has no value, `missing` if it is absent."""
     text = context.host.read(CMDLINE)
     words = (word.partition("=") for word in text.split())
     values = [value if mark else "set" for key, mark, value in words if key.replace("-", "_") == name.replace("-", "_")]
@@ -59,7 +59,7 @@ def parameter(
 
 @probe("kernel.module")
 def module(context: Context, *, name: Annotated[str, N_("Module, such as `ip_vs`.")]) -> Iterable[Reading]:
-    """State of a module of the kernel: `loaded`, `builtin` or `missing`."""
+    """State of a kernel module: `loaded`, `builtin` or `missing`."""
     host, name = context.host, name.replace("-", "_")
     for line in host.read(MODULES).splitlines():
         if line.split()[:1] == [name]:

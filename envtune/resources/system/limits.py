@@ -45,7 +45,7 @@ _ROWS: Mapping[str, str] = {
 def soft(
     context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
-    """Soft limit of a resource for the job: of the process with --pid, else of this shell; may be `unlimited`."""
+    """Soft limit of a resource for the job (the process given with --pid, or this shell); may be `unlimited`."""
     return [_limit(context, name, 0)]
 
 
@@ -53,13 +53,13 @@ def soft(
 def hard(
     context: Context, *, name: Annotated[Name, N_("Limit, named as in limits.conf; memory in bytes.")]
 ) -> Iterable[Reading]:
-    """Hard limit of a resource for the job: of the process with --pid, else of this shell; may be `unlimited`."""
+    """Hard limit of a resource for the job (the process given with --pid, or this shell); may be `unlimited`."""
     return [_limit(context, name, 1)]
 
 
 @probe("system.core_dumps")
 def core_dumps(context: Context) -> Iterable[Reading]:
-    """Place where a crashed process of the job leaves its memory: `nowhere`, with a `program`, or in `files`.
+    """Destination of core dumps of the job: `nowhere`, `program` (passed to a program) or `files`.
 
     Source: core(5): a core_pattern that begins with `|` names a program, for which the limit does not hold.
     """

@@ -25,7 +25,7 @@ VM = "/proc/sys/vm"
 
 @probe("system.swappiness")
 def swappiness(context: Context) -> Iterable[Reading]:
-    """Value of `vm.swappiness`; not applicable on a host without swap, where it has no effect."""
+    """Value of `vm.swappiness`; not applicable without swap."""
     host = context.host
     found = re.search(r"(?m)^SwapTotal:\s+(\d+) kB", host.read(MEMINFO))
     if found is None or int(found[1]) == 0:  # a kernel without swap, or a recording by hand, may lack the line
@@ -36,7 +36,7 @@ def swappiness(context: Context) -> Iterable[Reading]:
 
 @probe("system.dirty_background", unit="%")
 def dirty_background(context: Context) -> Iterable[Reading]:
-    """Point at which writing in the background begins, in percent of that at which writers have to wait."""
+    """Threshold of background writing, in percent of the threshold at which writers have to wait."""
     host = context.host
     unit, background, limit = _dirty(host, "bytes")
     if not background and not limit:

@@ -54,14 +54,14 @@ def mount_holding(text: str, path: str) -> Optional[Mount]:
 
 @probe("mount.type")
 def kind(context: Context, *, path: Annotated[str, N_("Mount point, such as `/data`.")]) -> Iterable[Reading]:
-    """Type of the file system that is mounted at a path, such as `ext4` or `nfs4`; `missing` without one."""
+    """File system type of a mount point, such as `ext4` or `nfs4`; `missing` if nothing is mounted."""
     mount = _mount(context.host, path)
     return [missing(path, MOUNTINFO) if mount is None else reading(path, mount.kind, MOUNTINFO, mount.line)]
 
 
 @probe("mount.options")
 def options(context: Context, *, path: Annotated[str, N_("Mount point, such as `/data`.")]) -> Iterable[Reading]:
-    """Mount options at a path as a list, such as `rw`, `noatime`; an empty list where nothing is mounted."""
+    """Mount options of a mount point, such as `rw` and `noatime`; empty if nothing is mounted."""
     mount = _mount(context.host, path)
     if mount is None:
         return [Reading(path, (), Evidence(MOUNTINFO), Message("nothing is mounted at {path}", path=path))]
@@ -73,10 +73,8 @@ def _mount(host: Host, path: str) -> Optional[Mount]:
 
 
 @probe("mount.free", unit="GB")
-def free(
-    context: Context, *, path: Annotated[str, N_("Any path; what counts is the file system that holds it.")]
-) -> Iterable[Reading]:
-    """Free space in GB (10^9 bytes) for users other than root on the file system of `path`."""
+def free(context: Context, *, path: Annotated[str, N_("Any path on the file system.")]) -> Iterable[Reading]:
+    """Free space of a file system in GB (10^9 bytes), available to users other than root."""
     _require_measured(context.host, path)
     disk = context.host.disk(path)
     amount = round(disk.free / 1e9, 1)

@@ -27,7 +27,7 @@ FEW = 12
 
 @probe("system.output_mounts")
 def output_mounts(context: Context) -> Iterable[Reading]:
-    """Mount of the file systems to which the job writes logs and caches: `ro` or `rw`."""
+    """Mount mode of the file systems for the job's logs and caches: `ro` or `rw`."""
     text = context.host.read(MOUNTINFO)  # every Linux has it: if it is missing, it was not recorded or is hidden
     for name, path in output_directories(context.target.variables()).items():
         mount = mount_holding(text, posixpath.normpath(path))
@@ -39,7 +39,7 @@ def output_mounts(context: Context) -> Iterable[Reading]:
 
 @probe("system.output_inodes", unit="%")
 def output_inodes(context: Context) -> Iterable[Reading]:
-    """Files that the file systems to which the job writes can still take, in percent of all they can hold."""
+    """Free inodes of the file systems for the job's logs and caches, in percent."""
     for name, path in output_directories(context.target.variables()).items():
         yield _inodes(context.host, name, posixpath.normpath(path))
 
@@ -67,7 +67,7 @@ def _percent(expectation: Expectation) -> Optional[Text]:
 
 @probe("system.time_services")
 def time_services(context: Context) -> Iterable[Reading]:
-    """Time services that are running: those that set the clock from other hosts."""
+    """Running time synchronization services, such as `chronyd`; empty if none is running."""
     rows = context.host.processes()
     threads = {row.pid for row in rows if row.name == "kthreadd"}  # its children are left out of a snapshot
     rows = tuple(row for row in rows if not {row.pid, row.ppid} & threads)

@@ -40,14 +40,14 @@ BINARY_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"
 
 @fact("system")
 def fact_system(context: Context) -> Fact:
-    """Return the kernel's name, such as Linux."""
+    """Kernel name, such as `Linux`."""
     name = context.host.uname.get("sysname") or None
     return Fact("system", name, "uname -s", Message("uname gives no system name"))
 
 
 @fact("arch")
 def fact_arch(context: Context) -> Fact:
-    """x86_64 or aarch64, as the kernel names it."""
+    """CPU architecture, such as `x86_64` or `aarch64`."""
     machine = context.host.uname.get("machine", "")
     if not machine:
         return Fact("arch", None, "uname -m", Message("uname gives no machine name"))
@@ -56,7 +56,7 @@ def fact_arch(context: Context) -> Fact:
 
 @fact("kernel")
 def fact_kernel(context: Context) -> Fact:
-    """Kernel release."""
+    """Kernel release, as shown by `uname -r`."""
     return Fact(
         "kernel",
         context.host.uname.get("release") or None,
@@ -118,14 +118,14 @@ def parse_release_line(text: str) -> Mapping[str, str]:
 
 @fact("os")
 def fact_os(context: Context) -> Fact:
-    """ID of os-release: ubuntu, openEuler, centos, ..."""
+    """Distribution ID from os-release, such as `ubuntu` or `openEuler`."""
     fields, path = context.cached(os_release)
     return Fact("os", fields.get("ID") or None, path, Message("no ID in os-release"))
 
 
 @fact("os_version")
 def fact_os_version(context: Context) -> Fact:
-    """VERSION_ID of os-release."""
+    """Distribution version, VERSION_ID from os-release."""
     fields, path = context.cached(os_release)
     return Fact(
         "os_version",
@@ -137,7 +137,7 @@ def fact_os_version(context: Context) -> Fact:
 
 @fact("os_family")
 def fact_os_family(context: Context) -> Fact:
-    """debian, rhel or suse: the family of the package manager; on an unknown system, the installed one decides."""
+    """Distribution family, by package manager: `debian`, `rhel`, `suse` or `other`."""
     fields, path = context.cached(os_release)
     words = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".lower().split()
     if "uos" in words and RPM_PLATFORMS.fullmatch(fields.get("PLATFORM_ID", "")):
@@ -162,7 +162,7 @@ def _family_manager(host: Host, family: str) -> Optional[str]:
 
 @fact("cpus")
 def fact_cpus(context: Context) -> Fact:
-    """Return the number of CPUs that are online."""
+    """Number of online CPUs."""
     return Fact("cpus", str(online_cpus(context.host)), "/sys/devices/system/cpu/online")
 
 
@@ -178,15 +178,15 @@ def online_cpus(host: Host) -> int:
 
 @fact("user")
 def fact_user(context: Context) -> Fact:
-    """Return root or user: what may be read and changed."""
+    """User that runs envtune: `root`, or `user` for any other user."""
     return Fact("user", "root" if context.host.euid == 0 else "user", "geteuid")
 
 
 @probe("system.fact", formerly="platform.fact")
 def fact_reading(
-    context: Context, *, name: Annotated[str, N_("Name of the fact; see `envtune list facts`.")]
+    context: Context, *, name: Annotated[str, N_("Name of the fact, as listed by `envtune list facts`.")]
 ) -> Iterable[Reading]:
-    """Fact about the host, to compare it with an expectation; an unknown fact is an unknown reading."""
+    """Value of a fact about this host."""
     known = context.facts[name]
     if known.value is None:
         raise Undetermined(known.reason or Message("its value is unknown"), known.source)
@@ -195,7 +195,7 @@ def fact_reading(
 
 @probe("system.package_manager", formerly="platform.package_manager")
 def package_manager(context: Context) -> Iterable[Reading]:
-    """Package manager of this family that is installed, `unknown family` or `missing`.
+    """Package manager of the distribution, such as `apt-get`; `missing`, or `unknown family` if its family is unknown.
 
     Source: porting guide 003:1391-1399, 2814-2820, 2905-2911.
     """
@@ -275,9 +275,9 @@ def _centos_release(host: Host) -> tuple[str, str]:
 
 @probe("system.transplant_os", formerly="platform.transplant_os")
 def transplant_os(
-    context: Context, *, cann: Annotated[str, N_("Major version of the CANN whose list applies.")]
+    context: Context, *, cann: Annotated[str, N_("Major version of CANN to which the check applies.")]
 ) -> Iterable[Reading]:
-    """Distribution, if the script transplant tool of CANN `cann` (its major version) is installed.
+    """Distribution and version, such as `ubuntu 18.04`; not applicable if the active CANN has another major version.
 
     The list it is compared with is the porting guide's (003:645-647), written for CANN 5; later tools have their own.
     """

@@ -23,7 +23,7 @@ OLD_LOG_DIRECTORY = "/var/log/npu/slog"  # porting guide 003:2951
 
 @probe("system.nvme", formerly="storage.nvme", former_arguments=("recommended",), unit="TB")
 def nvme(context: Context) -> Iterable[Reading]:
-    """Size of every NVMe disk in TB (10^12 bytes); one reading of 0 without any.
+    """Size of each NVMe disk in TB (10^12 bytes); 0 without an NVMe disk.
 
     Source: porting guide 003:134, 003:136.
     """
@@ -65,7 +65,7 @@ def _terabytes(expectation: Expectation) -> Text:
 
 @probe("system.temporary_space", formerly="storage.temporary", former_arguments=("wanted",), unit="GB")
 def temporary(context: Context) -> Iterable[Reading]:
-    """Free space in GB (10^9 bytes) where a build writes: TMPDIR, else /tmp.
+    """Free space for temporary files (TMPDIR, or /tmp) in GB (10^9 bytes).
 
     Source: porting guide 003:2809-2811.
     """
@@ -81,7 +81,7 @@ def temporary(context: Context) -> Iterable[Reading]:
 
 @probe("system.output_space", formerly="storage.output", former_arguments=("wanted",), unit="GB")
 def output(context: Context) -> Iterable[Reading]:
-    """Free space in GB (10^9 bytes) where the job will write logs, caches and tuning data.
+    """Free space for the job's logs, caches and tuning data in GB (10^9 bytes).
 
     Source: porting guide 003:1582, 003:1660-1664.
     """

@@ -53,7 +53,7 @@ BARE_METAL = (".metal",)  # instance types that are bare metal
 
 @fact("container")
 def fact_container(context: Context) -> Fact:
-    """Return true inside a container."""
+    """Whether envtune runs inside a container."""
     host = context.host
     for sign in (_cgroup_sign(host), _mount_sign(host), _marker_sign(host)):
         if sign is not None:
@@ -147,7 +147,7 @@ def _first_namespaces(host: Host) -> bool:
 
 @fact("vm")
 def fact_vm(context: Context) -> Fact:
-    """Return true on a virtual machine: what SMBIOS calls it, the CPU's hypervisor flag, or the device tree."""
+    """Whether this host is a virtual machine."""
     host = context.host
     kind, source = _smbios(host)
     if kind in ("virtual", "metal"):
@@ -208,7 +208,7 @@ def _by_frequency_driver(host: Host) -> Fact:
 
 @probe("system.virtualization", formerly="virtualization.kind")
 def kind(context: Context) -> Iterable[Reading]:
-    """Kind of machine: `bare metal`, a `virtual machine` or a `container`.
+    """Type of this host: `bare metal`, `virtual machine` or `container`.
 
     Source: inferred from porting guide 003:1355.
     """

@@ -23,7 +23,7 @@ HOME = "ATB_HOME_PATH"
 
 @probe("torch.atb")
 def atb(context: Context) -> Iterable[Reading]:
-    """Release of ATB (major.minor): whether it is that of the active CANN; not applicable without ATB."""
+    """Whether the version of ATB (major.minor) is that of the active CANN; not applicable without ATB."""
     cann = cann_numbers(context)
     path, text = _version_file(context)
     version = atb_version(text)

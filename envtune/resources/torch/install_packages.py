@@ -64,8 +64,8 @@ def keep_package(
     context: Context,
     findings: Sequence[Finding],
     *,
-    wanted: Annotated[str, N_("Package that is to be kept.")],
-    other: Annotated[str, N_("Package that installs a module of the same name, and is removed.")],
+    wanted: Annotated[str, N_("Package to keep.")],
+    other: Annotated[str, N_("Package to remove, which installs a module of the same name.")],
     options: FixOptions,
 ) -> Iterable[Change]:
     """Remove a package that overwrites another one, and install the other one again."""

@@ -26,7 +26,7 @@ def _variables(context: Context) -> Mapping[str, str]:
 
 @probe("torch.interpreter", formerly="python_commands.torch")
 def torch(context: Context) -> Iterable[Reading]:
-    """Interpreter that the job's command starts: whether it has torch; not applicable when no Python here has it."""
+    """Whether the Python that the job's command starts has torch; not applicable if no Python on this host has it."""
     job = _started_python(context)
     if _same_installation(job, interpreter(context)):
         has_torch, source = version_fact(context, "torch") != NONE, context.facts["torch"].source
@@ -93,7 +93,7 @@ def _others_with_torch(context: Context, job: PythonTarget) -> list[str]:
 
 @probe("python.pip_command", formerly="python_commands.pip")
 def pip(context: Context) -> Iterable[Reading]:
-    """Interpreter of each pip command on the job's PATH, by its `#!` line: whether it is the job's Python."""
+    """Whether each pip command on the job's PATH installs into the job's Python."""
     host, variables, python = context.host, _variables(context), interpreter(context)
     commands = pip_commands(host, variables, host.cwd, python.version)
     if not commands:

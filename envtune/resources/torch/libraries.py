@@ -24,9 +24,9 @@ FILES: Mapping[str, str] = {"GLIBC": LIBC, "GLIBCXX": LIBSTDCXX}
 
 @probe("torch.runtime_versions")
 def runtime_versions(
-    context: Context, *, runtime: Annotated[Runtime, N_("Symbol versions: of the C (GLIBC) or C++ (GLIBCXX) library.")]
+    context: Context, *, runtime: Annotated[Runtime, N_("Library: `GLIBC` (C) or `GLIBCXX` (C++).")]
 ) -> Iterable[Reading]:
-    """Symbol version that each library of torch and torch_npu needs: whether this system's runtime has it."""
+    """Whether this system's C or C++ library is new enough for each library of torch and torch_npu."""
     needs = dict(_needs(context, runtime))
     if not needs:
         raise NotApplicable(

@@ -37,10 +37,10 @@ _PIN = re.compile(r"torch\s*\(?\s*==\s*([0-9][0-9A-Za-z.]*)\s*\)?\s*(?:;.*)?")
 def overwritten(
     context: Context,
     *,
-    wanted: Annotated[str, N_("Package that is to be kept.")],
+    wanted: Annotated[str, N_("Package to keep.")],
     other: Annotated[str, N_("Package that installs a module of the same name.")],
 ) -> Iterable[Reading]:
-    """How many directories have another package that overwrites the one to keep; not applicable without either."""
+    """Number of directories in which another package overwrites this one; not applicable if neither is installed."""
     found = environment(context).found
     rows, others = found.get(wanted, ()), found.get(other, ())
     if not rows and not others:
@@ -87,7 +87,7 @@ def _record(context: Context, row: Distribution) -> str:
 
 @probe("torch.cuda_packages")
 def cuda_packages(context: Context) -> Iterable[Reading]:
-    """CUDA packages of the job's Python, which are of no use on an NPU; empty without any."""
+    """Packages in the job's Python that are for CUDA only; empty if none is installed."""
     known = environment(context)
     found = sorted(name for name in known.found if CUDA_ONLY.fullmatch(name))
     shown: Text = Literal(", ".join(found[:8]) + (", ..." if len(found) > 8 else "")) if found else Message("none")
@@ -98,7 +98,7 @@ def cuda_packages(context: Context) -> Iterable[Reading]:
 
 @probe("torch.companions")
 def companions(context: Context) -> Iterable[Reading]:
-    """Release of torch that torchvision and torchaudio require by their metadata: whether it is the installed one."""
+    """Whether the installed torch is the version that torchvision and torchaudio require."""
     torch = version_fact(context, "torch")
     readings = []
     for name in COMPANIONS:
@@ -112,7 +112,7 @@ def companions(context: Context) -> Iterable[Reading]:
 
 @probe("torch.extensions")
 def extensions(context: Context) -> Iterable[Reading]:
-    """Releases of torch_npu and triton-ascend that vllm-ascend requires by its metadata: whether they are installed."""
+    """Whether the installed torch_npu and triton-ascend are the versions that vllm-ascend requires."""
     known = environment(context).found
     present = [name for name in EXTENSIONS if name in known]
     readings = [reading for name in present for reading in _extension(context, name)]

@@ -23,7 +23,7 @@ PRELOAD = "LD_PRELOAD"
 
 @probe("torch.preload")
 def preload(context: Context) -> Iterable[Reading]:
-    """Files that the job's LD_PRELOAD names by a path: whether each exists."""
+    """Whether each file that LD_PRELOAD lists by path exists."""
     place = context.target.environment.place(PRELOAD)
     paths = [path for path in _preloaded(context) if path.startswith("/") and "$" not in path]
     if not paths or runs_elsewhere(context):
@@ -43,7 +43,7 @@ def preload(context: Context) -> Iterable[Reading]:
 
 @probe("torch.bundled_openmp")
 def bundled_openmp(context: Context) -> Iterable[Reading]:
-    """OpenMP runtimes of other wheels that are neither preloaded nor torch's; empty without any."""
+    """OpenMP libraries bundled with wheels other than torch that are not preloaded; empty if all are."""
     known = environment(context)
     found = [path for entry in known.entries for path in context.host.glob(f"{entry}/{BUNDLED_OPENMP}")]
     others = [path for path in found if "/torch.libs/" not in path and "/torch/" not in path]

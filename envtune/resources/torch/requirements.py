@@ -50,7 +50,7 @@ def absent(context: Context) -> tuple[str, ...]:
 
 @probe("torch.requirements")
 def requirements(context: Context) -> Iterable[Reading]:
-    """Missing packages of those that CANN's operator compiler imports in the job's Python; empty without any."""
+    """Python packages that CANN's operator compiler imports and that are not installed; empty if all are installed."""
     cann_numbers(context)
     python = interpreter(context)
     missing = absent(context)
@@ -61,7 +61,7 @@ def requirements(context: Context) -> Iterable[Reading]:
 
 @probe("torch.requirement_versions")
 def versions(context: Context) -> Iterable[Reading]:
-    """Versions of the packages for which CANN's guide names the oldest: whether each is as new."""
+    """Whether each Python package has at least the version that CANN requires."""
     known = environment(context)
     wanted = minimum(context)
     if not any(name in known.found for name in wanted):
@@ -80,7 +80,7 @@ def versions(context: Context) -> Iterable[Reading]:
 
 @probe("torch.numpy")
 def numpy(context: Context) -> Iterable[Reading]:
-    """Release of the job's numpy: whether it fits; torch before 2.3 and CANN before 9 need one before 2."""
+    """Whether the installed torch and CANN support the version of numpy."""
     rows = environment(context).found.get("numpy", ())
     if not rows or not rows[0].version:
         raise NotApplicable(Message("numpy is not installed"), "; ".join(environment(context).entries))

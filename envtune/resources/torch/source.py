@@ -37,7 +37,7 @@ def _wrong_version(context: Context, concerned: Text) -> NotApplicable:
 
 @probe("torch.dumper", formerly="torch_source.dumper")
 def dumper(context: Context) -> Iterable[Reading]:
-    """Interface torch.utils.dumper of torch 1.5.0, for precision debugging: whether it is installed."""
+    """Whether torch 1.5 includes the dump interface for precision debugging (torch.utils.dumper)."""
     directory = npu_torch_directory(context)
     if release_numbers(version_fact(context, "torch")) >= DUMP_UNTIL:
         raise _wrong_version(context, Message("torch before 1.8"))
@@ -50,7 +50,7 @@ def dumper(context: Context) -> Iterable[Reading]:
 
 @probe("torch.hook", formerly="torch_source.hook")
 def hook(context: Context) -> Iterable[Reading]:
-    """Backward hook of torch: `bare` if it may raise StopIteration, else `guarded` or `changed`."""
+    """Backward hook of torch 1.5: `bare` (may raise StopIteration), `guarded` or `changed`."""
     directory = torch_directory(context)
     if not any(locate(context, name) for name in ("mmdet", "mmcv")):
         raise NotApplicable(Message("neither mmcv nor mmdet is installed in this Python"), directory.rpartition("/")[0])
@@ -95,7 +95,7 @@ def _is_next(node: ast.AST) -> bool:
 
 @probe("torch.affinity", formerly="torch_source.affinity")
 def affinity(context: Context) -> Iterable[Reading]:
-    """Affinity library of the installed torch: its path, empty without one."""
+    """Path of torch's affinity library; empty if torch has none."""
     torch = npu_torch_directory(context)
     library = next((path for path in _affinity_paths(context) if exists(context.host, f"{path}/__init__.py")), None)
     plugin = locate(context, "torch_npu")

@@ -89,7 +89,7 @@ def npu_torch_directory(context: Context) -> str:
 
 @probe("torch.flavour", formerly="torch_stack.flavour")
 def flavour(context: Context) -> Iterable[Reading]:
-    """NPU support of torch: its own torch.npu (1.5.0) or the torch_npu of the same release."""
+    """NPU support of torch: `built-in torch.npu`, `torch_npu plugin`, or the reason why it does not work."""
     kind, source = torch_flavour(context)
     torch, plugin = version_fact(context, "torch"), version_fact(context, "torch_npu")
     if kind == PLAIN:
@@ -108,7 +108,7 @@ def flavour(context: Context) -> Iterable[Reading]:
 
 @probe("torch.shadow", formerly="torch_stack.shadow")
 def shadow(context: Context) -> Iterable[Reading]:
-    """Directories searched before the site directories that have a torch which hides the installed one."""
+    """Directories before site-packages on the import path with a torch that hides the installed one; empty if none."""
     job = context.target.environment
     folders = {context.host.cwd: None, **dict.fromkeys(job_folders(context))}
     entries = environment(context).entries if (job.variables or {}).get("PYTHONPATH") else ()
@@ -164,7 +164,7 @@ def _shadow_reading(context: Context, folder: str) -> Reading:
 
 @probe("torch.apex", formerly="torch_stack.apex")
 def apex(context: Context) -> Iterable[Reading]:
-    """Build of apex: whether it is adapted to the NPU, with the NpuFused optimisers."""
+    """Whether the installed apex is the build adapted to the NPU."""
     torch = npu_torch_directory(context)
     expected = Message("apex with NpuFusedSGD")
     directory = locate(context, "apex")
@@ -211,7 +211,7 @@ def fused_names(context: Context, package: str) -> tuple[tuple[str, ...], str]:
 
 @probe("torch.fused_optimisers", formerly="torch_stack.fused_optimisers")
 def fused_optimisers(context: Context) -> Iterable[Reading]:
-    """Fused optimisers for the NPU, of apex and torch_npu together."""
+    """Fused optimizers for the NPU in apex and torch_npu; empty if none is installed."""
     torch = npu_torch_directory(context)
     by_package = {package: fused_names(context, package) for package in ("apex", "torch_npu")}
     names = sorted({name for classes, _ in by_package.values() for name in classes})
@@ -241,7 +241,7 @@ def incomplete_plugin(path: str) -> Undetermined:
 def amp_parameters(
     context: Context, *, names: Annotated[Iterable[str], N_("Names of parameters.")]
 ) -> Iterable[Reading]:
-    """Parameters of apex.amp.initialize: whether it takes one of each name."""
+    """Whether apex.amp.initialize has each of the given parameters."""
     npu_torch_directory(context)
     directory = locate(context, "apex")
     if directory is None:
