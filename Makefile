@@ -42,12 +42,12 @@ format: $(VENV)/ready-dev ## format the code
 types: $(VENV)/ready-dev ## mypy --strict
 	@$(TOOLS) $(VENV)/bin/mypy --cache-dir "$(CACHE)/mypy"
 
-docs: $(VENV)/ready-dev ## generate the pages and schemas of the catalogue
+docs: $(VENV)/ready-dev ## generate the pages and schemas of the catalog
 	@$(TOOLS) $(VENV)/bin/python docs/generate.py && $(VENV)/bin/python docs/readme_output.py && \
 	$(VENV)/bin/python docs/reference.py && \
 	$(VENV)/bin/python docs/pictures.py && $(VENV)/bin/python scripts/manual.py
 
-messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalogue
+messages: $(VENV)/ready-dev ## collect the messages of the code and compile the Chinese catalog
 	@$(TOOLS) $(VENV)/bin/python scripts/messages.py
 
 docs-check: $(VENV)/ready-dev ## check that generated pages are up to date

@@ -20,7 +20,7 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
     """Add `envtune/_data` to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the catalogue and assemble the programs, which also refuses to build a wheel from broken ones."""
+        """Compile the catalog and assemble the programs, which also refuses to build a wheel from broken ones."""
         if version == "editable":
             return
         sys.path.insert(0, self.root)
@@ -35,7 +35,7 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
                 (made / f"{name}.py").write_text(assemble(Path(self.root, "envtune", name)), "utf-8")
         for path in (Path(self.root, "checks"), Path(self.root, "playbooks"), *made.iterdir()):
             build_data["force_include"][str(path)] = f"envtune/_data/{path.name}"
-        # under the GPL, with its licence in it; `envtune fleet fix` has ansible-playbook read it
+        # under the GPL, with its license in it; `envtune fleet fix` has ansible-playbook read it
         build_data["force_include"][str(Path(self.root, "ansible"))] = "envtune/_data/ansible"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -10,7 +10,7 @@
     make bench ARGS="--checks HOST"       on a recorded host of tests/hosts
 
 In every round each program runs once, one after the other, so that a busy machine slows all of them; ratios are taken
-within a round and their median is shown. The first round warms the caches (bytecode, catalogue) and is not counted.
+within a round and their median is shown. The first round warms the caches (bytecode, catalog) and is not counted.
 """
 
 from __future__ import annotations

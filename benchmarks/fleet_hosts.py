@@ -61,7 +61,7 @@ def check(kept: Path) -> None:
 
 
 def check_nothing(kept: Path) -> None:
-    """What checking costs before the first host: the catalogue, the imports."""
+    """What checking costs before the first host: the catalog, the imports."""
     from envtune.fleet.judge import _import_probes
 
     pickle.loads(kept.read_bytes())

@@ -1,4 +1,4 @@
-"""Thirty checks of the same kind as ours, written for pytest-testinfra: what the neighbour in check_cost.py runs.
+"""Thirty checks of the same kind as ours, written for pytest-testinfra: what the neighbor in check_cost.py runs.
 
 They read what a preflight reads (files of the kernel, settings, packages, sockets, processes, interpreter), and judge
 little: what matters is the cost of reading.

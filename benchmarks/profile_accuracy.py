@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""For how many files of a folder of labelled profiles the answer of `envtune profile` agrees with the label.
+"""For how many files of a folder of labeled profiles the answer of `envtune profile` agrees with the label.
 
     python benchmarks/profile_accuracy.py FOLDER        FOLDER/index.jsonl: a row {"file": ..., "expect": ...} for each
 
@@ -118,7 +118,7 @@ def labelled(folder: Path) -> Sequence[str]:
 
 
 def main() -> None:
-    """Analyse each file alone, and print what differs."""
+    """Analyze each file alone, and print what differs."""
     parser = argparse.ArgumentParser(description="Compare the answers of envtune profile with labels.")
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder

@@ -1,6 +1,6 @@
-"""Writes the pages that come from the catalogue: docs/rules, docs/faq, docs/playbooks, docs/codes and docs/schema.
+"""Writes the pages that come from the catalog: docs/rules, docs/faq, docs/playbooks, docs/codes and docs/schema.
 
-And those about what a catalogue is written with: docs/probes.md and docs/playbook-steps.md.
+And those about what a catalog is written with: docs/probes.md and docs/playbook-steps.md.
 
     python docs/generate.py            write them
     python docs/generate.py --check    end with 1 when what is there is not what would be written
@@ -56,7 +56,7 @@ _HEADINGS: Mapping[str, Text] = {
     "codes": Bilingual("Error codes", "错误码"),
 }
 _NOTE = Bilingual(
-    "This page is generated from the catalogue by `docs/generate.py`; change the YAML, not the page.",
+    "This page is generated from the catalog by `docs/generate.py`; change the YAML, not the page.",
     "本页由 `docs/generate.py` 根据检查目录生成；请修改 YAML，而不是本页。",
 )
 _OTHER = Bilingual("中文", "English")
@@ -121,7 +121,7 @@ def _folders(catalogue: Catalogue) -> dict[str, tuple[Entry, ...]]:
 
 
 def shipped() -> Catalogue:
-    """The catalogue of this checkout, without this machine's overlay and without a cache."""
+    """The catalog of this checkout, without this machine's overlay and without a cache."""
     from envtune.catalog.compile import compile_rows
     from envtune.catalog.store import Compiled, dump
 

@@ -3,7 +3,7 @@
 python docs/pictures.py            write them
 python docs/pictures.py --check    end with 1 when what is there is not what would be written
 
-The text comes from the program itself, run on the recorded hosts of docs/readme_output.py with colours.
+The text comes from the program itself, run on the recorded hosts of docs/readme_output.py with colors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def pictures() -> dict[str, str]:
 
 
 def drawn(text: str, title: str, colours: Mapping[str, str]) -> str:
-    """A terminal with this text, whose colours are those of ECMA-48."""
+    """A terminal with this text, whose colors are those of ECMA-48."""
     lines = text.splitlines()
     cells = max(display_width(_ESCAPE.sub("", line)) for line in lines)
     width, height = cells * CELL + 2 * EDGE, len(lines) * LINE + 2 * EDGE - 4

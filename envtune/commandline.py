@@ -26,11 +26,11 @@ _BEGINNING = 1024  # bytes of a program: no archive goes that far without a zero
 is_program = False  # envtune was started as a program, as sys.argv says, and not called within another one
 
 
-_COMMENTS = {"on the physical host": Message("on the physical host")}  # behind the lines of the catalogue
+_COMMENTS = {"on the physical host": Message("on the physical host")}  # behind the lines of the catalog
 
 
 def commented(line: str) -> Text:
-    """Return a line to type; a comment of the catalogue behind it is in both languages."""
+    """Return a line to type; a comment of the catalog behind it is in both languages."""
     words, _, comment = line.partition("  # ")
     return Joined((words, _COMMENTS[comment]), "  # ") if comment in _COMMENTS else Literal(line)
 

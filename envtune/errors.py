@@ -52,7 +52,7 @@ class EnvtuneError(Exception):
 
 
 class CatalogError(EnvtuneError):
-    """Catalogue files are wrong; `diagnostics` holds one line `file:line:column: message` each, in English."""
+    """Catalog files are wrong; `diagnostics` holds one line `file:line:column: message` each, in English."""
 
     def __init__(self, diagnostics: Sequence[Text]) -> None:
         super().__init__(Joined(diagnostics, "\n"))
@@ -60,7 +60,7 @@ class CatalogError(EnvtuneError):
 
 
 class PolicyError(CatalogError):
-    """A site's policy file is wrong; one line per problem, as for a catalogue file."""
+    """A site's policy file is wrong; one line per problem, as for a catalog file."""
 
 
 class SnapshotError(EnvtuneError):

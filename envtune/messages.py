@@ -1,7 +1,7 @@
 """Texts for people: a message with fields, rendered in the user's language as late as possible.
 
 English is written in the code and is the key of the translation. The Chinese is in locale/zh/LC_MESSAGES/envtune.po, a
-standard gettext catalogue; `make messages` collects new messages and compiles it. English adds nothing to the start-up
+standard gettext catalog; `make messages` collects new messages and compiles it. English adds nothing to the start-up
 time.
 """
 
@@ -75,7 +75,7 @@ class Literal(Text):
 
 
 class Bilingual(Text):
-    """A text that includes its translation, like those in the catalogue."""
+    """A text that includes its translation, like those in the catalog."""
 
     __slots__ = ("_en", "_zh")
 

@@ -127,7 +127,7 @@ class Covered(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One entry of `checks/<family>/`; see docs/catalogue.md for the fields."""
+    """One entry of `checks/<family>/`; see docs/catalog.md for the fields."""
 
     id: str
     name: str

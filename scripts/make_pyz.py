@@ -2,7 +2,7 @@
 
 Run it with the oldest supported Python: the newest releases of some dependencies use syntax that older Pythons refuse.
 The content is pure Python, so one file works on x86_64 and aarch64. Left out are psutil (a compiled module cannot be
-imported from a zip file), PyYAML's compiled half, and rich, which only colours typer's help.
+imported from a zip file), PyYAML's compiled half, and rich, which only colors typer's help.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def say(words: str) -> None:
 
 
 def install(site: Path) -> None:
-    """The wheel of this checkout (with the compiled catalogue) and its pure dependencies into `site`."""
+    """The wheel of this checkout (with the compiled catalog) and its pure dependencies into `site`."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     requirements = [line for line in dependencies() if line.startswith(WANTED)]
     say(f"fetching {', '.join(requirements)}")
@@ -94,7 +94,7 @@ def dependencies() -> list[str]:
 
 
 def strip(site: Path) -> None:
-    """Remove compiled files, unneeded files and pip's metadata; keep licences."""
+    """Remove compiled files, unneeded files and pip's metadata; keep licenses."""
     for path in sorted(site.rglob("*"), reverse=True):
         package = path.relative_to(site).parts[0].partition("-")[0].lower()
         if path.is_dir():

@@ -34,11 +34,9 @@ TITLES = {
 }
 ENVIRONMENT = {
     "LC_ALL, LC_MESSAGES, LANG": Bilingual("The language, unless --lang names it.", "语言；--lang 优先。"),
-    "NO_COLOR": Bilingual("No colours, unless --color asks for them.", "不使用颜色；--color 优先。"),
-    "FORCE_COLOR": Bilingual("Colours also without a terminal.", "不在终端上也使用颜色。"),
-    "XDG_CACHE_HOME": Bilingual(
-        "Where the compiled catalogue is cached (~/.cache).", "检查目录的缓存位置（~/.cache）。"
-    ),
+    "NO_COLOR": Bilingual("No colors, unless --color asks for them.", "不使用颜色；--color 优先。"),
+    "FORCE_COLOR": Bilingual("Colors also without a terminal.", "不在终端上也使用颜色。"),
+    "XDG_CACHE_HOME": Bilingual("Where the compiled catalog is cached (~/.cache).", "检查目录的缓存位置（~/.cache）。"),
     "ENVTUNE_STATE": Bilingual("The directory of the journals of fix runs.", "修复运行日志所在目录。"),
     "ENVTUNE_POLICY": Bilingual(
         "The site's policy, unless --policy names it; none for no policy.", "站点策略；--policy 优先，none 表示不使用。"

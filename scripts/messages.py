@@ -1,4 +1,4 @@
-"""Collect the messages of the code, bring the Chinese catalogue up to date, and compile it.
+"""Collect the messages of the code, bring the Chinese catalog up to date, and compile it.
 
     python scripts/messages.py            update envtune.po and write envtune.mo
     python scripts/messages.py --check    exit with 1 if either of them is out of date
@@ -39,7 +39,7 @@ def extracted() -> set[tuple[str, str]]:
 
 
 def updated() -> Catalog:
-    """Return the catalogue with exactly the messages of the code, each with its existing translation."""
+    """Return the catalog with exactly the messages of the code, each with its existing translation."""
     with CATALOGUE.open("rb") as file:
         old = read_po(file, locale="zh")
     new = Catalog(locale="zh", project="envtune", charset="utf-8", fuzzy=False)
@@ -51,7 +51,7 @@ def updated() -> Catalog:
 
 
 def po_bytes(catalogue: Catalog) -> bytes:
-    """Return the catalogue as a .po file: no locations or dates, so that only messages make a difference."""
+    """Return the catalog as a .po file: no locations or dates, so that only messages make a difference."""
     out = io.BytesIO()
     write_po(out, catalogue, width=0, omit_header=True)
     return HEADER + out.getvalue()

@@ -75,7 +75,7 @@ def _own_host_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _shipped_files_are_looked_at_once() -> None:
-    """No test writes the catalogue or the code of this checkout, and each load would look at their 600 files again."""
+    """No test writes the catalog or the code of this checkout, and each load would look at their 600 files again."""
     sources, code_files, content = layers.sources, layers.code_files, layers.content
     shipped = str(layers.data_root())
     own_sources = cache(lambda: sources(layers.Layer(shipped, own=True)))

@@ -365,6 +365,6 @@ def test_no_file_names_a_place_that_exists_on_one_machine_only() -> None:
 
 
 def test_the_code_holds_no_chinese() -> None:
-    """It is in the gettext catalogue, where translators look for it."""
+    """It is in the gettext catalog, where translators look for it."""
     chinese = re.compile("[\u3001-\u9fff\uff01-\uff5e]")
     assert [name for name, path in MODULES.items() if chinese.search(path.read_text("utf-8"))] == []

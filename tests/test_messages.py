@@ -1,4 +1,4 @@
-"""Every sentence in both languages: the code's messages against the Chinese catalogue."""
+"""Every sentence in both languages: the code's messages against the Chinese catalog."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_translation_uses_no_field_that_the_message_lacks() -> None:
     ("text", "en", "zh"),
     [
         (Message("true or false"), "true or false", "true 或 false"),
-        (Message("a sentence of no catalogue: {path}", path="/x"), *["a sentence of no catalogue: /x"] * 2),
+        (Message("a sentence of no catalog: {path}", path="/x"), *["a sentence of no catalog: /x"] * 2),
         (Message("without fields {a brace} is a brace"), *["without fields {a brace} is a brace"] * 2),
         (Literal("a{b}"), "a{b}", "a{b}"),
         (Bilingual("one", "一"), "one", "一"),

@@ -56,6 +56,13 @@ ENGLISH = [
     (r"\bother reasons\b|\botherwise like\b|\bdoes not say\b", "the reason; as on most hosts; does not mention"),
     (r"\b2 usage[,.; ](?!error)", "2 usage error"),
 ]
+BRITISH = re.compile(
+    r"(?i)(?<![-\w])(catalogues?|(colour|behaviour|flavour|favour(?!s\b)|honour|neighbour|labour)\w*"
+    r"|\w*(initial|normal|serial|optim|organ|recogn|summar|synchron|minim|maxim|custom|util|visual|general|parallel|special"
+    r"|local|author|final|priorit|standard|token|quant|virtual|container|random|character|anonym)is(e[drs]?|ers|ing|ations?)"
+    r"|analys(e|ed|er|ers|ing)|(cancel|label|model|signal|travel|level|channel|journal)l(ed|ing)|(mis)?spelt|centres?|metres?"
+    r"|licences?|defence|grey|judgement\w*|dialogues?|artefacts?|programmes?|ageing|towards|whilst|amongst|learnt|fulfils?)\b"
+)
 CHINESE = [
     (r"NPU 内存", "显存"),
     (r"其下的主机", "宿主机"),
@@ -107,6 +114,26 @@ def texts(lang: str) -> Sequence[tuple[str, str]]:
 def test_english(words: str, instead: str) -> None:
     found = [(place, text) for place, text in texts("en") if re.search(words, text)]
     assert not found, f"write: {instead}"
+
+
+def prose(page: str) -> str:
+    """A Markdown page without code, links and anchors: names of files, fields, checks and options are as they are."""
+    page = re.sub(r"(?ms)^ *```.*?^ *```", "", page)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|(?m:^    .*)|[\w./\\-]*[_./][\w./\\-]*\w", "", page)
+
+
+def test_english_is_spelled_as_in_america() -> None:
+    """Names of fields, probes and checks are an interface, and stay as they are."""
+    pages = [path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")) if not path.name.endswith(".zh.md")]
+    found = {(place, BRITISH.search(text)) for place, text in texts("en")}
+    found |= {(str(path.relative_to(ROOT)), BRITISH.search(prose(path.read_text("utf-8")))) for path in pages}
+    assert len(pages) > 50
+    assert {(place, match[0]) for place, match in found if match} == set()
+
+
+@pytest.mark.parametrize(("word", "is_british"), [("catalogue", True), ("Initialised", True), ("`favours`", False)])
+def test_what_counts_as_british(word: str, is_british: bool) -> None:
+    assert bool(BRITISH.search(f"the {word} of it")) == is_british
 
 
 @pytest.mark.parametrize(("words", "instead"), CHINESE, ids=[row[1] for row in CHINESE])

@@ -95,7 +95,7 @@ def check(
         host: The host to read; None means this machine. `envtune.open_snapshot(path)` opens a recorded one.
         target: The job whose Python and environment are checked. Without one it is the job a snapshot was taken for,
             or what this shell would start.
-        catalogue: What to check; None means the shipped catalogue with the site's changes.
+        catalogue: What to check; None means the shipped catalog with the site's changes.
         select: Ids, id prefixes (`CPU`), names or tags of checks; nothing means all stable checks.
         ignore: Checks to leave out, named in the same way.
         tags: Only checks with one of these tags.
@@ -103,12 +103,12 @@ def check(
         progress: Called with each check before it runs.
 
     Returns:
-        The facts about the host and the findings, in the order of the catalogue. Reading never fails as a whole: what
+        The facts about the host and the findings, in the order of the catalog. Reading never fails as a whole: what
         could not be read becomes a finding with the outcome `unknown`, a bug in envtune one with the outcome `error`.
 
     Raises:
         UsageError: `select`, `ignore` or `tags` name nothing, or `target` names what is not on the host.
-        CatalogError: A file of the catalogue is wrong.
+        CatalogError: A file of the catalog is wrong.
 
     Example:
         >>> import envtune

@@ -1,6 +1,6 @@
 """What a check requires of a host, and what a host is, in words: `container: false` is "this is not a container".
 
-The names and values of facts are those of the catalogue; people read them in reports and in `envtune explain`.
+The names and values of facts are those of the catalog; people read them in reports and in `envtune explain`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def excluded_text(name: str, value: str, required: Any) -> Text:
 
 
 def scalar(required: Any) -> str:
-    """Return a value from the catalogue in the form facts use."""
+    """Return a value from the catalog in the form facts use."""
     return str(required).lower() if isinstance(required, bool) else str(required)
 
 

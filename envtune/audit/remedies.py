@@ -1,4 +1,4 @@
-"""What to type on this host about a failed check: the lines of the catalogue filled in, for the job that was judged.
+"""What to type on this host about a failed check: the lines of the catalog filled in, for the job that was judged.
 
 A line has fields in braces: `{id}` of the check; `{subject}` and what a subject such as `npu3` or `port 60003` names
 (`{device}`, `{pci}`, `{pid}`, `{port}`); `{python}` of the job, `{pip}`, which is that Python if pip may write, with
@@ -115,7 +115,7 @@ def _line(check: Check, context: Context, text: str, known: Mapping[str, str]) -
 
 
 def _templates(check: Check, context: Context) -> tuple[Command, ...]:
-    """Return the lines of the catalogue (`commands_by` may give them per fact)."""
+    """Return the lines of the catalog (`commands_by` may give them per fact)."""
     rows = (commands for when, commands in check.commands_by if excluded(when, context.facts)[0] is None)
     return next(rows, check.commands)
 

@@ -27,7 +27,7 @@ _PLAIN: Mapping[str, Text] = {
     "memory": in_context("subject", "memory"),
     "npu": Literal("NPU"),
     "nvme": Literal("NVMe"),
-    "optimisers": in_context("subject", "optimisers"),
+    "optimisers": in_context("subject", "optimizers"),
     "os": in_context("subject", "operating system"),
     "packages": in_context("subject", "packages"),
     "server": in_context("subject", "server"),

@@ -1,6 +1,6 @@
-"""The catalogue: checks, FAQ entries and playbooks as data.
+"""The catalog: checks, FAQ entries and playbooks as data.
 
-`load` returns the catalogue of this process; files become rows in store.py (compiled, cached, or read from YAML through
+`load` returns the catalog of this process; files become rows in store.py (compiled, cached, or read from YAML through
 yaml.py, schema.py and compile.py), rows become the types of model.py in entries.py.
 """
 
@@ -40,7 +40,7 @@ class _Later(Text):
 
 
 class Catalogue:
-    """The loaded catalogue; each kind is built on first access, sorted by id."""
+    """The loaded catalog; each kind is built on first access, sorted by id."""
 
     def __init__(self, compiled: Compiled, named: Sequence[Path] = ()) -> None:
         """`named` are the directories of `--catalog`, which the commands of their checks name, too."""
@@ -87,7 +87,7 @@ class Catalogue:
         return Codes(self._compiled.rows("codes"))
 
     def with_checks(self, checks: Sequence[Check]) -> Catalogue:
-        """Return the same catalogue with other checks, as modified by a site's policy."""
+        """Return the same catalog with other checks, as modified by a site's policy."""
         made = Catalogue(self._compiled, self._named)
         made.__dict__["checks"] = tuple(checks)  # where `cached_property` stores it
         return made
@@ -102,7 +102,7 @@ class Catalogue:
 
 
 class _Expectations(Mapping[str, Sequence[Expectation]]):
-    """What the checks of a catalogue expect, gathered on first access: most runs do not need it."""
+    """What the checks of a catalog expect, gathered on first access: most runs do not need it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -127,14 +127,14 @@ class _Expectations(Mapping[str, Sequence[Expectation]]):
 
 def _use_titles(rows: Sequence[Mapping[str, Any]]) -> None:
     """Register the headings of a site's families for text reports; a JSON report does not need them."""
-    if rows or "envtune.catalog.families" in sys.modules:  # it may hold those of another catalogue
+    if rows or "envtune.catalog.families" in sys.modules:  # it may hold those of another catalog
         from envtune.catalog.families import use_titles
 
         use_titles(rows)
 
 
 def load(extra: Sequence[Path] = ()) -> Catalogue:
-    """Load the shipped catalogue, the site's over it, and the directories of `--catalog` over both.
+    """Load the shipped catalog, the site's over it, and the directories of `--catalog` over both.
 
     Raises CatalogError with every diagnostic about the files, UsageError for a directory that does not exist.
     """

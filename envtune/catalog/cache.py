@@ -1,4 +1,4 @@
-"""The compiled catalogue in the user's cache directory. JSON, never pickle: reading it cannot run code.
+"""The compiled catalog in the user's cache directory. JSON, never pickle: reading it cannot run code.
 
 A file is a header line (what it was compiled from, and a checksum of the rest) and the compiled form. A file that is
 missing, truncated, of another version or writable by others is treated as no cache.

@@ -1,4 +1,4 @@
-"""Catalogue files -> rows: plain mappings, validated, merged by id, without the examples that only tests need."""
+"""Catalog files -> rows: plain mappings, validated, merged by id, without the examples that only tests need."""
 
 from __future__ import annotations
 

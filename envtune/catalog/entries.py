@@ -113,7 +113,7 @@ def _severity_row(row: Row) -> SeverityRow:
 
 
 def _commands(rows: Sequence[Any]) -> tuple[Command, ...]:
-    """Return the lines to type; a plain line, as former catalogues have them, may only look."""
+    """Return the lines to type; a plain line, as former catalogs have them, may only look."""
     return tuple([Command(*(("look", row) if isinstance(row, str) else next(iter(row.items())))) for row in rows])
 
 
@@ -175,7 +175,7 @@ def playbook_from(data: Row) -> Playbook:
 
 
 def _criteria(data: Row, effect: str) -> tuple[Criterion, ...]:
-    """Return the items of one list; those of a former `confirm` count as favouring the entry."""
+    """Return the items of one list; those of a former `confirm` count as favoring the entry."""
     usual = "pass" if effect == "rules_out" else "fail"
     rows = [{"outcome": usual, **row} for row in data.get(effect, ())]
     if effect == "favours":
@@ -218,5 +218,5 @@ def _optional(value: Any) -> Optional[Text]:
 
 
 def text_from(value: Any) -> Text:
-    """Return a text of the catalogue: the same in both languages, or one for each."""
+    """Return a text of the catalog: the same in both languages, or one for each."""
     return Literal(value) if isinstance(value, str) else Bilingual(value["en"], value["zh"])

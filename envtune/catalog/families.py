@@ -43,7 +43,7 @@ def folders_of(prefix: str) -> tuple[str, ...]:
     return (FAMILIES[prefix].folder, letters) if prefix in FAMILIES else (letters,)
 
 
-_titles: dict[str, Text] = {}  # of the catalogue that was loaded
+_titles: dict[str, Text] = {}  # of the catalog that was loaded
 
 
 def use_titles(rows: Iterable[Mapping[str, Any]]) -> None:

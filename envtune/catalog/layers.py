@@ -1,4 +1,4 @@
-"""Where the catalogue is: the shipped entries, the site's in /etc/envtune, and those of `--catalog DIR`.
+"""Where the catalog is: the shipped entries, the site's in /etc/envtune, and those of `--catalog DIR`.
 
 A later layer replaces entries of the same id and adds new ones. The shipped layer is `envtune/_data` in a wheel or
 zipapp and the top of the checkout otherwise (an editable install is a checkout).
@@ -32,11 +32,11 @@ class Layer(NamedTuple):
     flat: bool = False  # the directory itself holds the checks
 
 
-MAX_BYTES = 256 * 1024  # of a catalogue file
+MAX_BYTES = 256 * 1024  # of a catalog file
 
 
 class Source(NamedTuple):
-    """One catalogue file; `kind` is one of schema.KINDS or codes, `shown` its path as a diagnostic names it."""
+    """One catalog file; `kind` is one of schema.KINDS or codes, `shown` its path as a diagnostic names it."""
 
     path: str
     kind: str
@@ -138,7 +138,7 @@ def _stamp(path: str, status: os.stat_result) -> tuple[str, int]:
 
 
 def code_files() -> tuple[Source, ...]:
-    """Return the files that validate a catalogue file: probes, matchers, facts, tables; or the running archive."""
+    """Return the files that validate a catalog file: probes, matchers, facts, tables; or the running archive."""
     own = Layer(PACKAGE, own=True)
     paths = [os.path.join(PACKAGE, name) for name in ("expect.py", "data/variables.json", "snapshot/schema.py")]
     if not os.path.isdir(PACKAGE):

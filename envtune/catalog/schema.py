@@ -1,4 +1,4 @@
-"""The fields of the kinds of catalogue entries; docs/schema publishes them for editors that complete YAML.
+"""The fields of the kinds of catalog entries; docs/schema publishes them for editors that complete YAML.
 
 The order of the fields is the order in which a file gives them. What needs special rules is in forms.py. The entries of
 a site have a separate form (SITE_TABLES): one language is enough, and fewer fields are required.

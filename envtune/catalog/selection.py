@@ -1,4 +1,4 @@
-"""Which checks of the catalogue a run takes: by id, id prefix, name or tag, and from which severity on."""
+"""Which checks of the catalog a run takes: by id, id prefix, name or tag, and from which severity on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def select(
     tags: Optional[Sequence[str]] = None,
     floor: Severity = Severity.INFO,
 ) -> tuple[Check, ...]:
-    """Return the checks to run, in the order of the catalogue.
+    """Return the checks to run, in the order of the catalog.
 
     A selector is an id, a prefix of ids (`CPU`, `NET00`), a name or a tag; several may be joined with commas. `ignore`
     wins over `select`. Checks that are not stable run only when a selector names them. Raises UsageError for a

@@ -1,7 +1,7 @@
 """From files to rows as fast as possible: the compiled file of a wheel, a cache elsewhere, YAML only if it changed.
 
 The compiled form is one JSON document with one kind per line, so that a run parses only the kind it needs. A cache
-holds the same form and what it was compiled from: a stamp of every file (catalogue files and the code that validated
+holds the same form and what it was compiled from: a stamp of every file (catalog files and the code that validated
 them) and the hash of their content. A different stamp alone does not invalidate it: if the content is the same (a fresh
 checkout), the cache is kept. In a checkout an overlay is compiled on top of the cached rows of the shipped layer.
 """
@@ -27,7 +27,7 @@ LINES = ("warnings", "registry", "checks", "families", "words", "playbooks", "co
 # What a check says to whoever asks for details, or when it fails: half of its row.
 LONG_WORDS = ("rationale", "remedy", "falsepositives")
 RACY = 2_000_000_000  # ns: a file this young may change again within one tick of its time stamp
-MAX_OPENED = 8  # catalogues that a process keeps
+MAX_OPENED = 8  # catalogs that a process keeps
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 _Contents = Sequence[Tuple[layers.Source, bytes]]
 
@@ -107,7 +107,7 @@ def _count(text: Any) -> int:
 
 
 def compile_tree(directory: str) -> bytes:
-    """Return the compiled form of the catalogue below a source tree, as a wheel carries it, or raise CatalogError."""
+    """Return the compiled form of the catalog below a source tree, as a wheel carries it, or raise CatalogError."""
     from envtune.catalog.compile import compile_rows
 
     files = layers.sources(layers.Layer(os.path.abspath(directory), own=True))
@@ -115,7 +115,7 @@ def compile_tree(directory: str) -> bytes:
 
 
 def open_catalogue(extra: Sequence[Path] = ()) -> Compiled:
-    """Return the catalogue that this process uses: the shipped one, the site's, and the named directories."""
+    """Return the catalog that this process uses: the shipped one, the site's, and the named directories."""
     over = layers.overlays(extra)
     notes = _trusts_its_own()
     shipped = shipped_catalogue()
@@ -248,7 +248,7 @@ def _checkout() -> layers.Layer:
     if not os.path.isdir(os.path.join(root, "checks")):
         raise layers.refused(
             os.path.join(root, "checks"),
-            Message("the catalogue is missing; reinstall envtune"),
+            Message("the catalog is missing; reinstall envtune"),
         )
     return layers.Layer(root, own=True)
 
@@ -262,8 +262,8 @@ def _refuse_empty(over: Sequence[layers.Layer], files: Sequence[layers.Source]) 
 
 
 def _trusts_its_own() -> tuple[Text, ...]:
-    """Return a note if root runs code or a catalogue that somebody else can change."""
+    """Return a note if root runs code or a catalog that somebody else can change."""
     problem = layers.why_untrusted(layers.PACKAGE)
     if problem is None:
         return ()
-    return (Message("root runs code or a catalogue that another user can change: {problem}", problem=problem),)
+    return (Message("root runs code or a catalog that another user can change: {problem}", problem=problem),)

@@ -236,7 +236,7 @@ class _Builder:
             self._diagnostics.add(
                 *_at(event),
                 Message(
-                    "{mark}{anchor}: anchors and aliases are not used in the catalogue; write the value out",
+                    "{mark}{anchor}: anchors and aliases are not used in the catalog; write the value out",
                     mark=mark,
                     anchor=event.anchor,
                 ),

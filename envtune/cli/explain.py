@@ -1,4 +1,4 @@
-"""`envtune explain`: everything the catalogue knows about one check, FAQ entry or playbook."""
+"""`envtune explain`: everything the catalog knows about one check, FAQ entry or playbook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`envtune list`: what the catalogue holds."""
+"""`envtune list`: what the catalog holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HELP = N_(
     """List checks, errors or playbooks.
 
-One line per entry; also the probes, steps and facts used in a catalogue.
+One line per entry; also the probes, steps and facts used in a catalog.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""What every verb does the same way: options, language, width, colour, and the catalogue it works with."""
+"""What every verb does the same way: options, language, width, color, and the catalog it works with."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def limit_reading(snapshot: Optional[Path], lang: str, cpu: bool = True) -> None
 
 
 def load_catalogue(directories: Optional[Sequence[Path]], lang: str) -> Catalogue:
-    """Return the catalogue with these directories over it, after printing what the user should know about it."""
+    """Return the catalog with these directories over it, after printing what the user should know about it."""
     from envtune.catalog import load
 
     catalogue = load(tuple(directories or ()))
@@ -199,18 +199,18 @@ def choose_colour(context: typer.Context, value: Optional[str]) -> None:
         require_choice("--color", value, ("auto", "always", "never"))
         colour_choice = value
     if _colour_forced():
-        context.color = True  # or typer takes the colours out again where there is no terminal
+        context.color = True  # or typer takes the colors out again where there is no terminal
 
 
 def _colour_forced() -> bool:
-    """Return whether colours are wanted without a terminal, too; NO_COLOR goes before FORCE_COLOR, as in Python."""
+    """Return whether colors are wanted without a terminal, too; NO_COLOR goes before FORCE_COLOR, as in Python."""
     if colour_choice != "auto":
         return colour_choice == "always"
     return os.environ.get("FORCE_COLOR", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
 
 
 def colour_wanted(error_stream: bool = False) -> bool:
-    """Return whether to print colours (on stderr?): as --color says, else on a terminal that can show them.
+    """Return whether to print colors (on stderr?): as --color says, else on a terminal that can show them.
 
     Without --color the environment decides: never against NO_COLOR, always with FORCE_COLOR.
     """
@@ -232,7 +232,7 @@ def terminal_width() -> int:
 
 
 def screen(output: Output) -> tuple[int, bool]:
-    """Return the columns of a document, and whether it has colours."""
+    """Return the columns of a document, and whether it has colors."""
     return (terminal_width(), colour_wanted()) if output.path is None else (FILE_WIDTH, False)
 
 

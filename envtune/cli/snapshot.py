@@ -75,7 +75,7 @@ def command(
 
 
 def _recorder_of_site_checks(catalog: List[Path], target: TargetOptions, lang: str) -> Callable[[Any], None]:
-    """Return what records the reading of checks that are not shipped; the catalogue is loaded only where there are."""
+    """Return what records the reading of checks that are not shipped; the catalog is loaded only where there are."""
     from envtune.catalog.layers import overlays
 
     directories = [layer.directory for layer in overlays(catalog)]

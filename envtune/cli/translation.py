@@ -59,7 +59,7 @@ _Formatter: Any = typer.Context.formatter_class
 def set_language(group: Any, lang: str) -> None:
     """Make typer print the help of this group, and what it adds to that of its commands, in `lang`."""
     translate_command(group, lang)
-    # typer marks some words of its own for gettext, whose catalogues would have to be files; ours may be in a zip file.
+    # typer marks some words of its own for gettext, whose catalogs would have to be files; ours may be in a zip file.
     vars(core)["_"] = lambda message: Message(message).to(lang)
 
 

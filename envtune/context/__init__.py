@@ -76,7 +76,7 @@ class Context:
         known: Mapping[str, Fact] = NO_FACTS,
         expectations: Mapping[str, Sequence[Expectation]] = NO_EXPECTATIONS,
     ) -> None:
-        """`known` are facts to use instead of reading them, `expectations` those of the catalogue by variable."""
+        """`known` are facts to use instead of reading them, `expectations` those of the catalog by variable."""
         self.host, self.target, self.known, self.expectations = host, target, known, expectations
         self._memory: dict[Any, Any] = {}
         self.facts = Facts(self, known)

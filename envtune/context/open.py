@@ -124,7 +124,7 @@ def _answer(read: Callable[[], T]) -> Optional[T]:
 def open_context(host: Host, options: TargetOptions = UNNAMED, expectations: Expectations = NO_EXPECTATIONS) -> Context:
     """Return the context of one run. Reads only what names the job; everything else is read when a check asks.
 
-    A job that cannot be read within the deadline is unknown. `expectations` are those of the catalogue about single
+    A job that cannot be read within the deadline is unknown. `expectations` are those of the catalog about single
     variables (Catalogue.expectations).
     """
     if isinstance(host, LocalHost):

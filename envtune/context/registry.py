@@ -1,8 +1,8 @@
 """Probes, facts and actions by name.
 
-A function registers itself with a decorator. Compiling the catalogue imports every module of `envtune.resources` once
+A function registers itself with a decorator. Compiling the catalog imports every module of `envtune.resources` once
 and notes where each name was found (`index`), so that a run imports only the modules that its checks need, and a
-function may move to another module without a change to the catalogue.
+function may move to another module without a change to the catalog.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING: Mapping[str, Any] = {}
 def probe(name: str, *, formerly: str = "", former_arguments: tuple[str, ...] = (), unit: str = "") -> Callable[[F], F]:
     """Register `def f(context, *, argument: ...) -> Iterable[Reading]`; it reads but does not judge.
 
-    `unit` is the unit of numeric values: `GB`, `%`. `formerly` is a name that site catalogues may still use,
+    `unit` is the unit of numeric values: `GB`, `%`. `formerly` is a name that site catalogs may still use,
     `former_arguments` are arguments that they may still pass: both are accepted for one release, with a warning.
     """
     _former_arguments[name] = former_arguments
@@ -149,7 +149,7 @@ def probe_unit(name: str) -> str:
 
 
 def probe_arguments(name: str) -> dict[str, inspect.Parameter]:
-    """Return the keyword arguments of a probe, against which its entries in the catalogue are validated."""
+    """Return the keyword arguments of a probe, against which its entries in the catalog are validated."""
     return _keywords(find_probe(name))
 
 

@@ -57,7 +57,7 @@ def code_of(match: re.Match[str]) -> str:
 
 
 def codes_in(match: re.Match[str]) -> Iterator[re.Match[str]]:
-    """Yield every code in a recognised form; none in a line marked INFO or WARNING, which prints a setting."""
+    """Yield every code in a recognized form; none in a line marked INFO or WARNING, which prints a setting."""
     if level_of(match.string) not in BENIGN:
         yield match
         yield from match.re.finditer(match.string, match.end())

@@ -1,4 +1,4 @@
-"""Match lines against every signature of the catalogue.
+"""Match lines against every signature of the catalog.
 
 A prefilter (`Prefilter`) finds the lines worth matching: in pure Python (prefilter/templates.py) or with hyperscan
 (prefilter/hyperscan.py, the `fast` extra). Either way the full expression decides here, so both give the same

@@ -92,7 +92,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstError:
-    """A line that reports an error, known or not, and its neighbours."""
+    """A line that reports an error, known or not, and its neighbors."""
 
     file: LogFile
     line: Line

@@ -77,7 +77,7 @@ class RecordedRun:
 
     @property
     def plan(self) -> Record:
-        """The plan of the run; without changes if it was killed before it was journalled."""
+        """The plan of the run; without changes if it was killed before it was journaled."""
         plan: Record = {"changes": []} if self.version else self.begin.get("plan", {"changes": []})
         return plan
 
@@ -121,7 +121,7 @@ class RecordedRun:
         return "failed-restored" if len(reverted) == len(steps) else "failed-left"
 
     def require_own_version(self) -> None:
-        """Raise RefusedError for a run journalled by another version of envtune: that version can undo it."""
+        """Raise RefusedError for a run journaled by another version of envtune: that version can undo it."""
         if self.version:
             raise RefusedError("run-of-another-version", run=self.name, version=self.version)
 

@@ -20,7 +20,7 @@ from .system.system_log import log_change
 
 
 class Run:
-    """One journalled run. `on_event(kind, record)` is called for progress; `signals` may end it early."""
+    """One journaled run. `on_event(kind, record)` is called for progress; `signals` may end it early."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ def _add_problems(result: Record, error: str, problems: List[Record]) -> None:
 def _upgraded(step: Record) -> Record:
     """Return as `upgraded` the packages whose version a step changed, which undo cannot revert; empty if none."""
     upgraded = step.get("upgraded")
-    if upgraded is None and step.get("packages") is not None:  # it failed before it was journalled
+    if upgraded is None and step.get("packages") is not None:  # it failed before it was journaled
         after = package_database(step["operation"])
         upgraded = {} if after is None else changed_versions(step["packages"], after)
     return {"upgraded": upgraded} if upgraded else {}

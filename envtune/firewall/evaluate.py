@@ -296,7 +296,7 @@ def _merge_unknown(before: Packet, after: Packet) -> Packet:
 
 
 def _opaque_family(packets: PacketSet, table: Table, base: BaseChain) -> PacketSet:
-    """Return the packets after a family that is not modelled: unchanged unless something in it can drop."""
+    """Return the packets after a family that is not modeled: unchanged unless something in it can drop."""
     if base.policy == Action.DROP:
         return packets._replace(drop=packets.drop or Rule("policy drop", base.where))
     for chain in table.chains.values():

@@ -17,7 +17,7 @@ class Action:
     GOTO = "goto"
     CONTINUE = "continue"  # counts, logs, marks
     DIVERTED = "diverted"  # redirected, or passed to a program: the rules do not decide whether a connection works
-    UNKNOWN = "unknown"  # not modelled
+    UNKNOWN = "unknown"  # not modeled
 
 
 class ListingError(ValueError):
@@ -61,7 +61,7 @@ class BaseChain(NamedTuple):
     policy: str  # accept | drop
     where: str
     nat: bool = False  # sees only the first packet of a connection
-    opaque: bool = False  # of a family or hook for packets that are not modelled: arp, bridge, netdev, ingress
+    opaque: bool = False  # of a family or hook for packets that are not modeled: arp, bridge, netdev, ingress
 
 
 class Table:

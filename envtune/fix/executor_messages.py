@@ -1,4 +1,4 @@
-"""The executor's problems as messages for people, translated by the catalogue like all others."""
+"""The executor's problems as messages for people, translated by the catalog like all others."""
 
 from __future__ import annotations
 

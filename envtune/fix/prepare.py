@@ -29,7 +29,7 @@ class PreparedFix:
     checks: tuple[Check, ...]
     findings: tuple[Finding, ...]
     target: TargetOptions
-    expectations: Expectations = field(default_factory=dict)  # of the catalogue, by variable
+    expectations: Expectations = field(default_factory=dict)  # of the catalog, by variable
 
     def exit_code(self, floor: Optional[Severity]) -> int:
         """Return the exit status of `fix` without --apply: 1 if there is something to do or something wrong."""
@@ -76,7 +76,7 @@ def plan(
 
     Raises:
         UsageError: A selector names nothing, or `target` names something that is not on the host.
-        CatalogError: A file of the catalogue is wrong.
+        CatalogError: A file of the catalog is wrong.
 
     Example:
         >>> import envtune

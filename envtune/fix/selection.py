@@ -103,7 +103,7 @@ def checks_of(plan: Plan, catalogue: Catalogue) -> tuple[Check, ...]:
     """Return the checks that a saved plan was made with, as far as they are known here.
 
     A plan without such a list names them in its changes and in what it skipped. Raises PlanError for a change for which
-    the catalogue has no check or playbook.
+    the catalog has no check or playbook.
     """
     known = {check.id: check for check in catalogue.checks}
     playbooks = {playbook.id: playbook for playbook in catalogue.playbooks}

@@ -13,7 +13,7 @@ _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")  # one node: not a list or rang
 _STATE = re.compile(r"^\s*State=(\S+)", re.MULTILINE)
 _REASON = re.compile(r"^\s*Reason=(.*?)(?: \[([^\]\n]*)\])?$", re.MULTILINE)
 _MARKS = "*~#!%$@^-+"  # suffixes that sinfo(1) adds to a state
-_UTC = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard"}  # a reason is recognised by the time it was set
+_UTC = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard"}  # a reason is recognized by the time it was set
 _OUTPUT = 1 << 16  # bytes
 
 

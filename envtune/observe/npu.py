@@ -1,4 +1,4 @@
-"""The utilisation of the NPUs while a job is observed, from npu-smi."""
+"""The utilization of the NPUs while a job is observed, from npu-smi."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envtune.host import LocalHost
 
 
 def npu_reader() -> Optional[Callable[[], dict[str, float]]]:
-    """Return the function that reads the utilisation of each NPU in percent; None on a machine without NPUs."""
+    """Return the function that reads the utilization of each NPU in percent; None on a machine without NPUs."""
     if not os.path.exists("/dev/davinci_manager"):
         return None
     host = LocalHost()

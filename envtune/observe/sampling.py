@@ -64,7 +64,7 @@ class Observation(NamedTuple):
     cost: float  # CPU time of sampling, as share of one core
     usages: tuple[Usage, ...]
     machine: Machine
-    npu: tuple[tuple[str, tuple[float, ...]], ...]  # utilisation of each NPU in percent, by name
+    npu: tuple[tuple[str, tuple[float, ...]], ...]  # utilization of each NPU in percent, by name
     ended: bool  # the job ended meanwhile
 
 
@@ -237,7 +237,7 @@ def observe(
 ) -> Observation:
     """Sample the processes of `pid` until `seconds` have passed, the job has ended or `stop` is readable.
 
-    `npu` returns the utilisation of each NPU in percent; it is called every LONGEST seconds. `without` are processes
+    `npu` returns the utilization of each NPU in percent; it is called every LONGEST seconds. `without` are processes
     that do not belong to the job.
     """
     began, spent = time.monotonic(), time.thread_time()
@@ -261,7 +261,7 @@ def observe(
 
 
 class _Use:
-    """The utilisation of the NPUs, read every LONGEST seconds."""
+    """The utilization of the NPUs, read every LONGEST seconds."""
 
     def __init__(self, read: Optional[Callable[[], dict[str, float]]]) -> None:
         self._read, self._asked = read, -LONGEST

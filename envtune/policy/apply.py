@@ -1,4 +1,4 @@
-"""Apply a policy to a catalogue: what checks expect, how severe they are, and what is waived."""
+"""Apply a policy to a catalog: what checks expect, how severe they are, and what is waived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envtune.policy.wording import reworded
 
 
 def apply_policy(policy: Policy, catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue as modified by the policy, with the checks of its golden facts."""
+    """Return the catalog as modified by the policy, with the checks of its golden facts."""
     checks = (*catalogue.checks, *golden_checks(policy.facts))
     return catalogue.with_checks([_changed(check, policy) for check in checks])
 

@@ -72,7 +72,7 @@ def _settings(checks: Sequence[Check]) -> tuple[Field, ...]:
         Field("tags", several(_tag(checks)), "Only checks with one of these tags."),
         Field("fail_on", Str(choices=(*SEVERITY.choices, "none")), "The severity from which on check ends with 1."),
         Field("facts", FACTS, "Golden values of facts: a value, a list of values, or matchers."),
-        Field("expect", _by_check(checks, _expectation, EXPECT), "What checks expect, in place of the catalogue's."),
+        Field("expect", _by_check(checks, _expectation, EXPECT), "What checks expect, in place of the catalog's."),
         Field(
             "thresholds",
             _by_check(bounded, lambda check: Number(), Number(), unbounded),

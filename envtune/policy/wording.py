@@ -1,4 +1,4 @@
-"""The wording of a check if a policy expects a different value than the catalogue: title, remedy and lines to paste."""
+"""The wording of a check if a policy expects a different value than the catalog: title, remedy and lines to paste."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reworded(check: Check, shipped: Expectation) -> Check:
         remedy = Message("Make it what the site's policy expects: {expected}.", expected=expect.describe(check.expect))
     commands = tuple(_commands(check))
     by_facts = tuple((when, tuple(_commands(check._replace(commands=rows)))) for when, rows in check.commands_by)
-    if title is check.title:  # its value is the catalogue's
+    if title is check.title:  # its value is the catalog's
         title = Message("{title} (by the site's policy)", title=title)
     return check._replace(title=title, remedy=remedy, commands=commands, commands_by=by_facts, by_policy=True)
 

@@ -30,7 +30,7 @@ class Identity(NamedTuple):
         return not self.worker and all(number is None for number in numbers)
 
     def as_of_rank(self, labelled: bool) -> Identity:
-        """Return it with its label as the rank if the lines of its file are labelled, else without."""
+        """Return it with its label as the rank if the lines of its file are labeled, else without."""
         rank = self.label if labelled and self.rank is None else self.rank
         return self if self.label is None else self._replace(rank=rank, label=None)
 
@@ -104,7 +104,7 @@ def _with_actor(own: Identity, head: str) -> Identity:
 
 
 def is_labelled(owns: Iterable[Identity]) -> bool:
-    """Return whether the lines of a file are labelled with their ranks: several labels, as a single one may be a list.
+    """Return whether the lines of a file are labeled with their ranks: several labels, as a single one may be a list.
 
     If lines also give a different rank, the label is that of the task which started it.
     """

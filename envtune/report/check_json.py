@@ -156,7 +156,7 @@ def finding_data(finding: Finding, lang: str) -> dict[str, Any]:
 
 
 def _expected(finding: Finding, lang: str) -> Optional[str]:
-    """Return what is expected; the catalogue's own words hold no secret, those about a site's value may."""
+    """Return what is expected; the catalog's own words hold no secret, those about a site's value may."""
     own = finding.check.expected
     return own.to(lang) if own is not None and finding.expected is own else _to(finding.expected, lang)
 

@@ -1,4 +1,4 @@
-"""Lay text out on a terminal: widths of Chinese and Latin characters, line breaking, colour.
+"""Lay text out on a terminal: widths of Chinese and Latin characters, line breaking, color.
 
 A Chinese character takes two columns and a line may break before or after it, but no line begins with closing
 punctuation (the rule typesetters call kinsoku).
@@ -244,7 +244,7 @@ def pad(text: str, width: int) -> str:
 
 
 class Paint:
-    """Colours text, or with `colour` False returns it as it is."""
+    """Colors text, or with `colour` False returns it as it is."""
 
     def __init__(self, colour: bool) -> None:
         self._colour = colour

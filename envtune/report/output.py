@@ -52,10 +52,10 @@ class StandardStream(io.TextIOWrapper):
         file = open(descriptor, "wb", closefd=False)  # noqa: SIM115 (the stream's own)
         super().__init__(file, encoding=encoding, errors="backslashreplace", line_buffering=file.isatty())
         self._is_report, self._lost = descriptor == 1, False
-        self.keeps_colours = self.line_buffering  # a terminal; set where colours are wanted elsewhere, too
+        self.keeps_colours = self.line_buffering  # a terminal; set where colors are wanted elsewhere, too
 
     def write(self, text: str) -> int:
-        """Write text with everything in it visible; colours reach only what takes them. Raises OutputError."""
+        """Write text with everything in it visible; colors reach only what takes them. Raises OutputError."""
         if self.keeps_colours:
             text = "".join(part if n % 2 else visible_lines(part) for n, part in enumerate(_COLOUR.split(text)))
         else:

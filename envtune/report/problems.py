@@ -1,6 +1,6 @@
 """What a report says is wrong, in the order in which a person should read it: one problem for each cause.
 
-The order is: severity, what it does to a job, id. A check that another one covers (`covers` in the catalogue) is named
+The order is: severity, what it does to a job, id. A check that another one covers (`covers` in the catalog) is named
 beside that one. Texts and documents of every format are made from this.
 """
 

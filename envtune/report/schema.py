@@ -149,7 +149,7 @@ REPORT_2 = Record(
     _field("unknown_facts", _WORDS, "Why a fact is unknown."),
     _field("problems", ListOf(_PROBLEM), "What is wrong, each cause once, in the order in which to read it."),
     _field("notes", ListOf(_NOTE)),
-    _field("findings", ListOf(FINDING_2), "In the order of the catalogue."),
+    _field("findings", ListOf(FINDING_2), "In the order of the catalog."),
     _POLICY,
 )
 _LINE = Record(_field("file", _TEXT), _field("line", _LINE_NUMBER), _field("text", _TEXT))

@@ -39,7 +39,7 @@ VERDICTS: Mapping[Verdict, tuple[Text, str]] = {
 
 
 def verdict_line(report: Report) -> tuple[Text, str]:
-    """Return the line that sums a report up, and its colour."""
+    """Return the line that sums a report up, and its color."""
     reached = verdict(report.findings, report.facts)
     word, colour = VERDICTS[reached]
     text = _conclusion(report, reached)
@@ -55,7 +55,7 @@ def verdict_lines(report: Report) -> list[Text]:
 
 
 def verdict_colour(report: Report) -> str:
-    """Return the colour of the verdict."""
+    """Return the color of the verdict."""
     return VERDICTS[verdict(report.findings, report.facts)][1]
 
 

@@ -166,7 +166,7 @@ class _Job:
     def _resize(self) -> None:
         changed = [stream for stream in self._streams if stream.resize()]
         if changed and self._status < 0:
-            # The kernel has signalled the command before the pseudo terminal had its new size.
+            # The kernel has signaled the command before the pseudo terminal had its new size.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGWINCH)
 

@@ -1,4 +1,4 @@
-"""Check the jobs of launch files with the checks of the catalogue: the same as for a host's own job."""
+"""Check the jobs of launch files with the checks of the catalog: the same as for a host's own job."""
 
 from __future__ import annotations
 

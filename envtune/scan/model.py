@@ -79,7 +79,7 @@ class FileResult(NamedTuple):
 
 
 class ScanReport(NamedTuple):
-    """One run of `envtune scan`; `checks` are those that were run, in the order of the catalogue."""
+    """One run of `envtune scan`; `checks` are those that were run, in the order of the catalog."""
 
     files: tuple[FileResult, ...]
     problems: tuple[Problem, ...]  # with the named paths: files and directories that could not be read

@@ -159,7 +159,7 @@ def script_jobs(
     return Jobs(tuple(jobs), (), result.sourced)
 
 
-UNREADABLE = Message("the script is too complex to analyse")
+UNREADABLE = Message("the script is too complex to analyze")
 
 
 def _environment(path: str, line: Line) -> JobEnvironment:
@@ -176,7 +176,7 @@ def _environment(path: str, line: Line) -> JobEnvironment:
             unknown[name] = line.reason
         elif isinstance(value, str):
             known[name] = value
-        else:  # what is left open is recognised by the identity of its reason
+        else:  # what is left open is recognized by the identity of its reason
             unknown[name] = Message("{reason}", reason=value) if value is line.default else value
     return JobEnvironment(
         known, path, unknown=unknown, unknown_by_default=line.default, places=places, left_open=line.default is not None

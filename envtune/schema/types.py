@@ -1,4 +1,4 @@
-"""The types of document forms, used to describe catalogue files, snapshots, plans, reports and diagnoses.
+"""The types of document forms, used to describe catalog files, snapshots, plans, reports and diagnoses.
 
 A table in these types has two uses: `validate` checks documents against it, `json_schema` publishes it.
 """

@@ -36,16 +36,16 @@ class Budget:
         """Count one command; raises BudgetExceeded."""
         self.commands -= 1
         if self.commands < 0:
-            raise BudgetExceeded(Message("the script has too many steps to analyse"))
+            raise BudgetExceeded(Message("the script has too many steps to analyze"))
 
     def look(self, characters: int) -> None:
         """Count characters that are read; raises BudgetExceeded."""
         self.work -= characters
         if self.work < 0:
-            raise BudgetExceeded(Message("the script is too complex to analyse"))
+            raise BudgetExceeded(Message("the script is too complex to analyze"))
 
     def make(self, characters: int, fields: int = 1) -> None:
         """Count values that are created, by their total number of characters; raises BudgetExceeded."""
         self.bytes -= characters + PER_FIELD * fields
         if self.bytes < 0:
-            raise BudgetExceeded(Message("the script creates values that are too large to analyse"))
+            raise BudgetExceeded(Message("the script creates values that are too large to analyze"))

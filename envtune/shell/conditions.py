@@ -30,7 +30,7 @@ def bracket(fields: Sequence[Value], machine: Machine, cwd: Optional[str]) -> Op
         if len(parts) > 1:
             return _either([bracket(part, machine, cwd) for part in parts], stop)
     if fields and fields[0] == "!" and len(fields) > 1:
-        # With more than five fields there is no operator in between that could be recognised with fewer.
+        # With more than five fields there is no operator in between that could be recognized with fewer.
         count = 1
         while len(fields) - count > 4 and fields[count] == "!":
             count += 1

@@ -40,7 +40,7 @@ def expanded(text: str, shell: Shell) -> Union[Content, Text]:
             try:
                 end = end_of_quoted(text, at)
             except ShellSyntaxError as error:
-                return Message("the here-document cannot be analysed: {reason}", reason=error.reason)
+                return Message("the here-document cannot be analyzed: {reason}", reason=error.reason)
             piece, at = _value(text[at:end], shell, values), end
         shell.budget.make(len(piece))
         pieces.append(piece)

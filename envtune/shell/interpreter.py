@@ -137,7 +137,7 @@ class Interpreter:
             place, reason = self._place_of(error), error.reason
             if "\r\n" in text:  # for a shell the carriage return is part of the word: then `fi` is not `fi`
                 reason = Message("{reason} (the file has Windows line endings)", reason=reason)
-            self.invalidate(state, Message("{place} cannot be analysed: {reason}", place=place, reason=reason))
+            self.invalidate(state, Message("{place} cannot be analyzed: {reason}", place=place, reason=reason))
         except RecursionError:
             self.invalidate(state, Message("{place} is nested too deeply", place=self.frame.path))
 

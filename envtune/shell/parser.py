@@ -90,7 +90,7 @@ class _Parser:
             self._previous, self._next = token, next(self._tokens)
             self._left -= token.kind != "nl"  # which are not kept
             if self._left < 0:
-                raise BudgetExceeded(Message("the script is too large to analyse"), token.line)
+                raise BudgetExceeded(Message("the script is too large to analyze"), token.line)
         return token
 
     def _unexpected(self) -> ShellSyntaxError:

@@ -1,1 +1,1 @@
-"""A site's own catalogue: skeletons of new entries, and running the examples of its entries."""
+"""A site's own catalog: skeletons of new entries, and running the examples of its entries."""

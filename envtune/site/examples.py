@@ -288,7 +288,7 @@ def shipped_host(name: str) -> Optional[bytes]:
 
 
 def checks_of(directory: Path, catalogue: Catalogue) -> tuple[Check, ...]:
-    """Return the checks of the catalogue whose files are below `directory`."""
+    """Return the checks of the catalog whose files are below `directory`."""
     top = str(directory.absolute()).rstrip("/") + "/"
     files = catalogue.files("checks")
     return tuple(check for check in catalogue.checks if files[check.id].startswith(top))

@@ -31,7 +31,7 @@ STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 class Skeleton(NamedTuple):
-    """A file to be written; `path` is relative to the catalogue's directory."""
+    """A file to be written; `path` is relative to the catalog's directory."""
 
     path: Path
     text: str
@@ -131,7 +131,7 @@ def _require_form(word: str, pattern: str, form: str) -> None:
 
 
 def place_of(skeleton: Skeleton, directory: Path) -> Path:
-    """Return where in a catalogue's directory the file belongs; raises UsageError if one of its names is taken.
+    """Return where in a catalog's directory the file belongs; raises UsageError if one of its names is taken.
 
     In a directory that contains the checks itself (without `checks/`), a check or an FAQ entry is placed accordingly.
     As root, a directory that the loader would refuse because somebody else could change it is refused.

@@ -1,7 +1,7 @@
 """`SnapshotHost`: a recorded host with a live one's interface. The format is `envtune.snapshot/1`, docs/snapshot.md.
 
 A snapshot is one mapping (`host, taken, now, uname, euid, cwd, environ, target, covered, files, commands, processes,
-listeners, interfaces, disks`). The examples in the catalogue write it inline; `snapshot_file.py` reads it from a
+listeners, interfaces, disks`). The examples in the catalog write it inline; `snapshot_file.py` reads it from a
 directory, a tar.gz or a JSON file. What the mapping does not mention is absent where the recorder looked (`covered`),
 and `NotRecorded` elsewhere; without `covered` the recorder is assumed to have looked everywhere. An absent table is
 `NotRecorded`.

@@ -3,7 +3,7 @@
 `normalised` returns a mapping with every table in its full form and every value of its type, or raises `SnapshotError`
 naming the place: `processes[3].pid: a whole number is expected, not 'x'`. Unknown keys are ignored at the top and in
 the tables (a later collector may record more); in file entries and commands, which people write by hand, they are
-refused, because a misspelt key would silently mean "not recorded".
+refused, because a misspelled key would silently mean "not recorded".
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Tree:
-    """The recorded tree. `entries` and `covered` are normalised (schema.py)."""
+    """The recorded tree. `entries` and `covered` are normalized (schema.py)."""
 
     def __init__(self, entries: Mapping[str, Optional[Entry]], covered: Optional[Sequence[str]]) -> None:
         self._entries = entries
@@ -94,7 +94,7 @@ class Tree:
         return NotRecorded(path, "the snapshot does not say")
 
     def _said_above(self, parent: str, base: str, path: str) -> Optional[HostError]:
-        """Return what a parent directory says about `path`; `base` is the next name in it towards `path`."""
+        """Return what a parent directory says about `path`; `base` is the next name in it toward `path`."""
         above = self._entries[parent]
         if not isinstance(above, Mapping) or not ("dir" in above or "error" in above):
             return Missing(path)  # nothing, or a file, is where a directory would have to be

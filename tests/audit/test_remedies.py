@@ -1,4 +1,4 @@
-"""What a report tells people to paste: a line for bash, about what was found, that repairs it or is labelled look.
+"""What a report tells people to paste: a line for bash, about what was found, that repairs it or is labeled look.
 
 Every failed finding of every recorded host is gone through; what sets a variable is run by a real bash, and the check
 judges the environment that comes out.

@@ -8,7 +8,7 @@
     may      further checks that may complain, too (`*`: any); every other new complaint is wrong
     only     the checks that are looked at, where the rest is of no interest
     edit     `{path: [[old, new]]}` in files, `edit_commands` the same in what commands print
-    files, environ, commands, processes, disks, euid, target   as in the catalogue's examples
+    files, environ, commands, processes, disks, euid, target   as in the catalog's examples
 """
 
 from __future__ import annotations

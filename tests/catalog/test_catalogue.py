@@ -1,4 +1,4 @@
-"""Every file of the catalogue keeps the rules that readers and reviewers rely on."""
+"""Every file of the catalog keeps the rules that readers and reviewers rely on."""
 
 from __future__ import annotations
 

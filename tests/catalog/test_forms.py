@@ -1,4 +1,4 @@
-"""What is wrong with a catalogue file is told with its place and the way out, all of it at once."""
+"""What is wrong with a catalog file is told with its place and the way out, all of it at once."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ WRONG = {
         None,
         "3:18: or not was parsed as a key; quote the text before it",
     ),
-    "anchor": ("tags: &t [preflight]", None, "9:7: &t: anchors and aliases are not used in the catalogue"),
+    "anchor": ("tags: &t [preflight]", None, "9:7: &t: anchors and aliases are not used in the catalog"),
     "tag": ("tags: [!!python/name:os.system preflight]", None, "9:8: !!python/name:os.system: tags are not used"),
     "number as key": ("applies: {1: false}", None, "10:11: 1 is not a fact (see `envtune list facts`)"),
     "list as key": ("applies: {[a]: false}", None, "10:11: a key must be text"),

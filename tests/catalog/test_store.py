@@ -1,4 +1,4 @@
-"""Where the catalogue comes from: checkout, wheel, zipapp, the site's overlay, and the cache in between."""
+"""Where the catalog comes from: checkout, wheel, zipapp, the site's overlay, and the cache in between."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOMEBODY = 12345
 
 
 class Forgetful(dict[str, store.Compiled]):
-    """Has every catalogue opened anew, as the next process does."""
+    """Has every catalog opened anew, as the next process does."""
 
     def __setitem__(self, stamp: str, compiled: store.Compiled) -> None:
         pass

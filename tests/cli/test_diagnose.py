@@ -84,7 +84,7 @@ class Desk:
         return [row["id"] for row in self.data(*words, "--no-check")["diagnoses"]]
 
     def recorded(self, **host: Any) -> str:
-        """A recorded host of the catalogue's examples, as a file."""
+        """A recorded host of the catalog's examples, as a file."""
         return self.snapshot(example_data(host, shared_host))
 
     def snapshot(self, data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`envtune fix`, `undo` and `history` as their user meets them, on a small catalogue of two defects in files."""
+"""`envtune fix`, `undo` and `history` as their user meets them, on a small catalog of two defects in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hundreds of secrets in the spellings people use, and hundreds of values near them that are none, per artefact.
+"""Hundreds of secrets in the spellings people use, and hundreds of values near them that are none, per artifact.
 
 The rows are in tests/cases/redaction; no secret may be left, no harmless value may change.
 """

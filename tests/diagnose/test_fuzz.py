@@ -33,7 +33,7 @@ Mutation = Callable[[random.Random, bytes], bytes]
 
 
 def fixture_logs() -> list[bytes]:
-    """Logs of a few kilobytes from the examples of the catalogue, as ranks and plog write them."""
+    """Logs of a few kilobytes from the examples of the catalog, as ranks and plog write them."""
     rng = random.Random(1)
     lines = [line for path in FILES for text in parsed(path)["examples"]["match"] for line in [text]]
     logs = []

@@ -1,4 +1,4 @@
-"""What a log says is found whatever the log looks like: blocks, interleaved ranks, colours, encodings, half lines."""
+"""What a log says is found whatever the log looks like: blocks, interleaved ranks, colors, encodings, half lines."""
 
 from __future__ import annotations
 

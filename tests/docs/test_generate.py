@@ -1,4 +1,4 @@
-"""What is written about the catalogue is what the catalogue says."""
+"""What is written about the catalog is what the catalog says."""
 
 from __future__ import annotations
 

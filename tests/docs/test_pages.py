@@ -20,7 +20,7 @@ from envtune.cli.app import app
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 TOLD = [page for page in PAGES if page.parent in (ROOT, DOCS)]
-ENGLISH_ONLY = {"api.md", "architecture.md", "benchmarks.md", "catalogue.md", "snapshot.md"}  # for developers
+ENGLISH_ONLY = {"api.md", "architecture.md", "benchmarks.md", "catalog.md", "snapshot.md"}  # for developers
 FENCE = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 
 

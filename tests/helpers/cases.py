@@ -2,7 +2,7 @@
 
 `tests/cases/<family>/<action>/<case>.yaml` holds
 
-    host        a host in the form of the catalogue's examples (docs/catalogue.md); `like` finds tests/cases/hosts/,
+    host        a host in the form of the catalog's examples (docs/catalog.md); `like` finds tests/cases/hosts/,
                 too, and an output of `{recorded: NAME}` is a file of tests/firewall/rulesets/
     checks      the checks that are run on the host; their failures are the findings
     findings    findings that are given instead, `{check: CPU001, subject: cpu0}`

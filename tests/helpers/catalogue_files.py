@@ -1,4 +1,4 @@
-"""Writes catalogue files for the tests: a good check, FAQ entry and playbook, and what is to be wrong with them."""
+"""Writes catalog files for the tests: a good check, FAQ entry and playbook, and what is to be wrong with them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ steps:
 
 
 def write_catalogue(root: Path, *, check: str = "", faq: str = "", playbook: str = "") -> Path:
-    """A catalogue directory below `root` with the entries given, in files of the names they should have."""
+    """A catalog directory below `root` with the entries given, in files of the names they should have."""
     for text, path in (
         (check, "checks/cpu/CPU900-governor-odd.yaml"),
         (faq, "checks/faq/X90-odd-error.yaml"),

@@ -1,4 +1,4 @@
-"""The files of the catalogue, one test case each."""
+"""The files of the catalog, one test case each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts as the examples of the catalogue describe them."""
+"""Hosts as the examples of the catalog describe them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small catalogue of two defects in files, as `envtune fix`, `undo` and `history` meet it."""
+"""A small catalog of two defects in files, as `envtune fix`, `undo` and `history` meet it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class World:
         yield Change(which, path.name, "", "", str(path), text, "good\n", **more)
 
     def run(self, *words: str, input: str = "") -> Any:
-        """`envtune WORDS` on this world's catalogue."""
+        """`envtune WORDS` on this world's catalog."""
         return RUNNER.invoke(app, words, input=input)
 
     def contents(self) -> tuple[str, str]:

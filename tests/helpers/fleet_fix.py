@@ -81,7 +81,7 @@ mount --bind /run/sudoers /etc/sudoers
 
 
 def catalogue(folder: Path) -> Path:
-    """A site's catalogue with the one check and its playbook."""
+    """A site's catalog with the one check and its playbook."""
     for place, text in (
         ("checks/site/SITE901-ports-not-reserved.yaml", CHECK),
         ("playbooks/site/reserve-ports.yaml", PLAYBOOK),

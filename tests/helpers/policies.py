@@ -1,4 +1,4 @@
-"""The catalogue that policies of the tests go over."""
+"""The catalog that policies of the tests go over."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The recorded hosts of tests/hosts: assembled from published formats of real files, no one machine's copy.
 
-A host file is a snapshot mapping in the short form of the catalogue's examples; `like:` names another host file or a
+A host file is a snapshot mapping in the short form of the catalog's examples; `like:` names another host file or a
 shared example.
 """
 
@@ -60,7 +60,7 @@ def host_data(name: str) -> dict[str, Any]:
 
 @cache
 def catalogue() -> catalog.Catalogue:
-    """The shipped catalogue, loaded once per test process."""
+    """The shipped catalog, loaded once per test process."""
     return catalog.load()
 
 

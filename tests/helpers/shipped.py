@@ -1,4 +1,4 @@
-"""The shipped YAML files, each read once per test process, as the catalogue's own reader reads them."""
+"""The shipped YAML files, each read once per test process, as the catalog's own reader reads them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Hook = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Mapping[str, str]:
-    """What slurmd gives a hook, and directories of the test; the compiled catalogue is shared."""
+    """What slurmd gives a hook, and directories of the test; the compiled catalog is shared."""
     return {
         "PATH": os.environ["PATH"],
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
@@ -35,7 +35,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A catalogue with SITE101, which fails while `sick` exists next to it."""
+    """A catalog with SITE101, which fails while `sick` exists next to it."""
     checks = tmp_path / "site" / "checks" / "site"
     checks.mkdir(parents=True)
     (checks / "SITE101-marked-as-sick.yaml").write_text(SITE.format(marker=tmp_path / "sick"))

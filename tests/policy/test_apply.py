@@ -1,4 +1,4 @@
-"""A policy over the catalogue."""
+"""A policy over the catalog."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_the_policy_does_not_name_stays() -> None:
 
 
 def test_a_title_says_that_the_policy_is_meant() -> None:
-    """What the catalogue recommends is another number, and a number without its unit says little."""
+    """What the catalog recommends is another number, and a number without its unit says little."""
     changed = checks("thresholds: {SYS005: 1024}")["SYS005"]
     assert changed.title.en == "Memory is below the recommendation for an eight-NPU host (by the site's policy)"
     assert changed.title.zh == "内存低于八卡主机的推荐值（按站点策略）"

@@ -1,4 +1,4 @@
-"""The catalogue, loaded once."""
+"""The catalog, loaded once."""
 
 from __future__ import annotations
 

@@ -166,14 +166,14 @@ def test_large_script_is_answered(name: str) -> None:
     [
         (
             BIG + "".join(f"A{i}=x$B\n" for i in range(400)),
-            "creates values that are too large to analyse (/job/train.sh:",
+            "creates values that are too large to analyze (/job/train.sh:",
         ),
-        ("A=1 python3 t.py\n" + "export A=1\n" * 30_000, "has too many steps to analyse (/job/train.sh:20001)"),
-        ("export A=1; {\n" + ":;" * 55_000 + "}\n", "the script is too large to analyse (/job/train.sh:2)"),
-        ("export A=1\n" + f"[[ {'$(cd /)' * 5000} ]]\n" * 4, "has too many steps to analyse (/job/train.sh:"),
+        ("A=1 python3 t.py\n" + "export A=1\n" * 30_000, "has too many steps to analyze (/job/train.sh:20001)"),
+        ("export A=1; {\n" + ":;" * 55_000 + "}\n", "the script is too large to analyze (/job/train.sh:2)"),
+        ("export A=1\n" + f"[[ {'$(cd /)' * 5000} ]]\n" * 4, "has too many steps to analyze (/job/train.sh:"),
         (
             "export A=1\n" + "x=${A//1/2}${A//1/2}${A//1/2}" * 20_000 + "\n" * 9 + "x=$x" * 999_999,
-            "too complex to analyse",
+            "too complex to analyze",
         ),
     ],
     ids=["values", "commands", "statement", "substitutions", "characters"],
@@ -188,7 +188,7 @@ def test_a_file_that_is_sourced_counts_as_well() -> None:
     files = {"/job/train.sh": "export A=1\nsource ./b.sh\nexport A=1\n", "/job/b.sh": ":\n" * 30_000}
     environment = script_environment(SnapshotHost({"files": files}), "/job/train.sh", JobEnvironment({}, THIS_SHELL))
     unknown = environment.why_unknown("A")
-    assert unknown is not None and "has too many steps to analyse (/job/b.sh:19999)" in unknown.en
+    assert unknown is not None and "has too many steps to analyze (/job/b.sh:19999)" in unknown.en
     assert "/job/b.sh:19999" in unknown.zh
 
 

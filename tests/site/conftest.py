@@ -11,7 +11,7 @@ from envtune.catalog import layers
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all: to compile the shipped catalogue takes a second."""
+    """One for all: to compile the shipped catalog takes a second."""
     return tmp_path_factory.mktemp("cache")
 
 

@@ -51,7 +51,7 @@ _known: dict[Tuple[str, bool], Any] = {}
 def remember(rows: Iterable[Tuple[str, bool, Any]]) -> None:
     """Have `required_literals` answer for these expressions with what `as_rows` returned of them.
 
-    Parsing all signatures of the catalogue would take half of the time until a short log is diagnosed.
+    Parsing all signatures of the catalog would take half of the time until a short log is diagnosed.
     """
     _known.update(((regex, multiline), needs) for regex, multiline, needs in rows)
 

@@ -1,4 +1,4 @@
-"""The catalogue as the site's policy wants it: what every command starts from that runs or shows checks."""
+"""The catalog as the site's policy wants it: what every command starts from that runs or shows checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Selectors(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A catalogue, and the policy it follows, if there is one."""
+    """A catalog, and the policy it follows, if there is one."""
 
     catalogue: Catalogue
     policy: Optional[Policy]
@@ -93,7 +93,7 @@ def load_with_policy(
     profile: Optional[str] = None,
     named_by: str = OPTION,
 ) -> Loaded:
-    """Return the catalogue under the policy that is in use; `policy` and `profile` are what the command line names.
+    """Return the catalog under the policy that is in use; `policy` and `profile` are what the command line names.
 
     `named_by`: what `policy` is the value of.
 

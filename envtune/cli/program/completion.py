@@ -2,7 +2,7 @@
 
 The shell's function starts envtune with the words of the line as arguments, the last of them unfinished, and
 `_ENVTUNE_COMPLETE` set to its name. The answer is a value per line with its description behind a tab; exit status 1
-says that files are wanted. Ids come from the compiled catalogue or from the names of the files: nothing is compiled,
+says that files are wanted. Ids come from the compiled catalog or from the names of the files: nothing is compiled,
 and no check runs.
 """
 

@@ -1,6 +1,6 @@
 """The values that the parameters of the command line have, for completion: ids, formats, levels, runs.
 
-Ids come from the compiled catalogue of a wheel, else from the names of the files: nothing is compiled for them.
+Ids come from the compiled catalog of a wheel, else from the names of the files: nothing is compiled for them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Known:
 
     _of_show_completion = _of_shell = _of_install_completion
 
-    # ------------------------------------------------------------------ the catalogue
+    # ------------------------------------------------------------------ the catalog
 
     def _family(self, prefix: str) -> str:
         from envtune.catalog.families import family_title
@@ -169,7 +169,7 @@ class Known:
 
 
 def _id_and_name(path: str, kind: str) -> tuple[str, str]:
-    """Return what the name of a catalogue file says: of CPU001-some-name.yaml both, of a playbook's its id."""
+    """Return what the name of a catalog file says: of CPU001-some-name.yaml both, of a playbook's its id."""
     stem = os.path.basename(path)[: -len(".yaml")]
     if kind == "playbooks":
         return stem, ""

@@ -1,1 +1,1 @@
-"""The verbs of a site's own catalogue: new entries, and running their examples."""
+"""The verbs of a site's own catalog: new entries, and running their examples."""

@@ -35,7 +35,7 @@ NAME = typer.Option("", "--name", metavar="NAME", help=N_("Name of a check or FA
 PROBE = typer.Option("", "--probe", metavar="PROBE", help=N_("Probe that the check reads; see `envtune list probes`."))
 STEP = typer.Option("", "--step", metavar="STEP", help=N_("Step of the playbook; see `envtune list steps`."))
 FIXES = typer.Option("", "--fixes", metavar="ID", help=N_("The check to which the playbook or FAQ entry refers."))
-CATALOG = typer.Option(None, "--catalog", help=N_("Directory of the catalogue (default: the current one)."))
+CATALOG = typer.Option(None, "--catalog", help=N_("Directory of the catalog (default: the current one)."))
 
 
 def command(

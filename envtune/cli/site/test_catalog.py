@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envtune.site.examples import Tested
 
 HELP = N_(
-    """Run the examples of a site's catalogue.
+    """Run the examples of a site's catalog.
 
 Every file is loaded first, as `envtune check --catalog DIR` does. Each example of a check is a small host on which the
 check must have the outcome under which it is listed: pass, fail, notapplicable or unknown. Each line of

@@ -49,7 +49,7 @@ def _pth_folders(site: str, text: str) -> List[str]:
 
 
 def distribution_of(name: str) -> Optional[Tuple[str, str]]:
-    """Return (normalised name, version) from the name of a metadata file or directory; None for anything else.
+    """Return (normalized name, version) from the name of a metadata file or directory; None for anything else.
 
     The version is "" if only the content gives it (`foo.egg-info`, `foo.egg-link`). Names as in PEP 503.
     """

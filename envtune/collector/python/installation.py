@@ -15,7 +15,7 @@ def venv_settings(host: Any, path: str) -> Tuple[Optional[Dict[str, str]], str]:
     """Return the keys of the pyvenv.cfg of an interpreter path, and its directory; (None, "") without one.
 
     CPython looks in the directory of the path it was started by and one level up, without following links. A virtualenv
-    older than 20 has no such file; it is recognised by lib/pythonX.Y/orig-prefix.txt.
+    older than 20 has no such file; it is recognized by lib/pythonX.Y/orig-prefix.txt.
     """
     folder = os.path.dirname(path)
     for place in (folder, os.path.dirname(folder)):

@@ -1,6 +1,6 @@
 """Remove secrets from whatever leaves the program: by names of variables and options, and by what secrets look like.
 
-Everything that is recorded, printed, journalled or sent goes through one of these functions. Bytes that are not UTF-8
+Everything that is recorded, printed, journaled or sent goes through one of these functions. Bytes that are not UTF-8
 are kept as surrogates, so that they do not change the result; docs/snapshot.md says what is redacted.
 """
 

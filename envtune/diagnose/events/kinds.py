@@ -159,7 +159,7 @@ _PLACE = expression(
 )
 _LOG_NAME = expression(r"[\w./-]+\.(?:log|txt|out|err)[:-](?:\d+[:-])?\s*")
 _NUMBERED = expression(r"\d{1,6}[:-](?![\d ])\s*[^\s\d]")
-# What stands around a message: colours, the marks of pytest, of `docker compose` and of a build by BuildKit.
+# What stands around a message: colors, the marks of pytest, of `docker compose` and of a build by BuildKit.
 _ANSI = expression(
     "^E(?: {2,}|$)|^(?:#\\d{1,3} )?\\d{1,4}\\.\\d{1,3} (?=\\D)|^#\\d{1,3} "
     "|\x1b\\[[\\d;]*[A-Za-z]|_bk;t=\\d+\x07|^[\\w.-]{1,40} {1,12}\\| (?=.*[^|]$)"

@@ -1,7 +1,7 @@
 """Take out of a scan what is no event: words that a page quotes, and errors that a run outlived. Pure.
 
 One quotation is a question, and gets its answer; where a page quotes MANY families and nothing in it is a line of a
-log, it is a catalogue of errors.
+log, it is a catalog of errors.
 """
 
 from __future__ import annotations

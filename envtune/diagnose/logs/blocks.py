@@ -16,7 +16,7 @@ from envtune.host.input import open_input
 from envtune.messages import Message
 
 PIECE = 1 << 12  # bytes read for the rest of a line
-SAMPLE = 1024  # bytes by which UTF-16, and what is no text, is recognised
+SAMPLE = 1024  # bytes by which UTF-16, and what is no text, is recognized
 MOST_CONTROLS = 0.05  # of the bytes of a text
 _CONTROLS = bytes({*range(1, 32), 127} - set(b"\a\b\t\n\v\f\r\x1b"))
 LONGEST_LINE = 4 << 20  # a "line" longer than this is cut: a binary file has no lines

@@ -15,7 +15,7 @@ from typing import Mapping, Optional, Sequence
 from envtune.errors import UsageError, missing_text
 from envtune.messages import Message
 
-BIG = 8 << 20  # bytes of input above which optimising pays off
+BIG = 8 << 20  # bytes of input above which optimizing pays off
 MAX_PLOGS = 64  # files of one run that are read, the newest
 _LOG_NAME = re.compile(
     r"\.(log|txt|out|err|stdout|stderr|(?<!\.tar\.)gz)(\.\d+|\.gz)*$|^nohup|^stdout|^stderr|^slurm-|log[-_.\d]*$"

@@ -1,4 +1,4 @@
-"""Parse one line of a log: its text without colours, and the rank, process, device, time and level of its prefixes.
+"""Parse one line of a log: its text without colors, and the rank, process, device, time and level of its prefixes.
 
 Formats, as in published logs; one file may mix all of them:
 
@@ -82,7 +82,7 @@ class Line:
 
 
 def without_noise(block: bytes) -> bytes:
-    """Return the block without colours, other terminal sequences and NUL bytes; the number of lines does not change."""
+    """Return the block without colors, other terminal sequences and NUL bytes; the number of lines does not change."""
     if b"\x1b" in block:
         block = _ANSI.sub(b"", block)
     return block.translate(None, b"\0") if b"\0" in block else block  # replace() is slow if there are many

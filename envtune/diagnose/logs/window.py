@@ -1,4 +1,4 @@
-"""A block of a log with its neighbours: the line at a position, its number, and the lines around it.
+"""A block of a log with its neighbors: the line at a position, its number, and the lines around it.
 
 Other lines complete what one line says: the rest of a signature that spans lines, or the time, which a traceback does
 not have itself. They may be in the block before or after, and lines of other ranks may be between them.

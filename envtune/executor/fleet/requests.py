@@ -1,6 +1,6 @@
 """Answer a request of `envtune fleet fix`: carry out a plan, undo what a run did here, or report what it did here.
 
-The journalled plan contains the name of the fleet's run (`fleet`), so that a host can be asked about it later, even if
+The journaled plan contains the name of the fleet's run (`fleet`), so that a host can be asked about it later, even if
 the connection was lost. A run is claimed once on a host, by the first request that arrives: a plan that is sent twice,
 or that arrives after the host was asked about the run, is not carried out. So an answer stays true.
 """

@@ -170,7 +170,7 @@ class _RuleBuilder:
         self.listing = listing
         self.conditions: list[Condition] = []
         self.changes: list[Change] = []
-        self.opaque = False  # some statement is not modelled
+        self.opaque = False  # some statement is not modeled
         self.verdicts: list[tuple[str, str, Optional[Condition]]] = []
 
     def add(self, kind: str, body: Any) -> bool:
@@ -242,7 +242,7 @@ def _mangle(body: Mapping[str, Any]) -> Change:
         return lambda packet: packet._replace(mark=known)
     if "ct" in key:
         return lambda packet: packet._replace(connection_mark=None)
-    return lambda packet: packet  # priority, DSCP, segment size: no modelled rule tests them
+    return lambda packet: packet  # priority, DSCP, segment size: no modeled rule tests them
 
 
 def _verdict_map(body: Mapping[str, Any], listing: Listing) -> list[tuple[str, str, Optional[Condition]]]:

@@ -72,7 +72,7 @@ def play(
     """Run a playbook for these hosts; return whether it was interrupted.
 
     After Ctrl-C hosts that are begun finish, and no further one is begun; a second one ends Ansible: what is in
-    progress on a host continues there, and is journalled.
+    progress on a host continues there, and is journaled.
     """
     names = {host: ({"ansible_user": ssh.user} if ssh.user else {}) for host in hosts}
     folder.write("inventory.yml", json.dumps({"stage": {"hosts": names}}).encode("utf-8"))

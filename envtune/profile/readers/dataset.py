@@ -1,7 +1,7 @@
 """Find the operation that limits a MindSpore data pipeline, from the queues between its operations.
 
 Seed: an operation between a full queue and an empty one is too slow, and needs more workers (004:654-660). The fill
-levels for full and empty are those of MindInsight's analyser (minddata_analyser.py, 0.8 and 0.2).
+levels for full and empty are those of MindInsight's analyzer (minddata_analyser.py, 0.8 and 0.2).
 """
 
 from __future__ import annotations

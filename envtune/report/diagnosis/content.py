@@ -173,7 +173,7 @@ def split_consequences(report: DiagnosisReport) -> tuple[list[Diagnosis], list[D
 
 
 class Proof(NamedTuple):
-    """The line that proves a diagnosis, cut around what matched, with its neighbours."""
+    """The line that proves a diagnosis, cut around what matched, with its neighbors."""
 
     place: Text
     before: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Show what the named groups of a signature captured: as labelled values, and in the sentences of an entry."""
+"""Show what the named groups of a signature captured: as labeled values, and in the sentences of an entry."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _shortened(value: str) -> str:
 
 
 class _Filled(Text):
-    """A text of the catalogue with its placeholders replaced."""
+    """A text of the catalog with its placeholders replaced."""
 
     __slots__ = ("groups", "text")
 

@@ -105,7 +105,7 @@ class _Renderer:
         yield from self._quoted(shown.before, shown.line, shown.after)
 
     def _quoted(self, before: Iterable[str], line: str, after: Iterable[str]) -> Iterator[str]:
-        """Yield the line in full, and its neighbours cut to one row each; each row with a mark, as no row of ours."""
+        """Yield the line in full, and its neighbors cut to one row each; each row with a mark, as no row of ours."""
         yield from (self._neighbour(text) for text in before)
         for number, row in enumerate(broken(line, self.width - _INDENT)):
             mark = self.paint("|", "dim") if number else self.paint(">", "red")
@@ -221,7 +221,7 @@ class _Renderer:
         yield ""
 
     def _field(self, label: Optional[Text], text: Optional[Text], colour: str = "") -> Iterator[str]:
-        """Yield a labelled paragraph; nothing where there is no text."""
+        """Yield a labeled paragraph; nothing where there is no text."""
         content = "" if text is None else printable(text.to(self.lang))
         if not content:
             return

@@ -1,4 +1,4 @@
-"""What the catalogue says about a check that a store names: its title, and how its findings are fixed."""
+"""What the catalog says about a check that a store names: its title, and how its findings are fixed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CheckEntry(NamedTuple):
 
 
 class Entries:
-    """The checks of a catalogue by id; one that it does not know goes by its id."""
+    """The checks of a catalog by id; one that it does not know goes by its id."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         automatic = [playbook for playbook in catalogue.playbooks if playbook.safety != "manual"]

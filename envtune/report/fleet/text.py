@@ -31,7 +31,7 @@ MAX_NODES = 160  # characters of folded names that are shown without -v
 
 
 class Settings:
-    """How the text is laid out: language, columns, colours, and whether everything is shown."""
+    """How the text is laid out: language, columns, colors, and whether everything is shown."""
 
     def __init__(self, lang: str, width: int = 100, colour: bool = False, verbose: bool = False) -> None:
         self.lang, self.width, self.paint, self.verbose = lang, max(width, 60), Paint(colour), verbose

@@ -41,7 +41,7 @@ MAX_LINE = 2000  # characters of the first error that are shown
 
 
 class Excerpt(NamedTuple):
-    """A line of a log with its neighbours."""
+    """A line of a log with its neighbors."""
 
     place: str
     before: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""Pages about what the catalogue holds: checks, FAQ entries and playbooks, and what they are written with."""
+"""Pages about what the catalog holds: checks, FAQ entries and playbooks, and what they are written with."""

@@ -1,4 +1,4 @@
-"""Describe an entry of the catalogue in sections: `explain` prints them on a terminal, docs/generate.py as Markdown."""
+"""Describe an entry of the catalog in sections: `explain` prints them on a terminal, docs/generate.py as Markdown."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def label(entry: Entry) -> str:
 
 
 def sections(entry: Entry, catalogue: Catalogue) -> tuple[Section, ...]:
-    """Return everything the catalogue says about an entry, without empty sections."""
+    """Return everything the catalog says about an entry, without empty sections."""
     if isinstance(entry, Check):
         own = _check(entry, catalogue)
     elif isinstance(entry, FaqEntry):

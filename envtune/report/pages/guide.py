@@ -1,4 +1,4 @@
-"""Citations of the catalogue (`seed: "003:1349-1403"`) as people look them up: a document's title and its sections.
+"""Citations of the catalog (`seed: "003:1349-1403"`) as people look them up: a document's title and its sections.
 
 The sections of each document, with the line each begins at, are data (envtune/data/guide.csv).
 """

@@ -89,7 +89,7 @@ def _shipped_use(row: Reference, catalogue: Catalogue) -> str:
 
 
 def _users(row: Reference, catalogue: Catalogue) -> Iterator[Text]:
-    """Yield the checks or playbooks of the catalogue that use it."""
+    """Yield the checks or playbooks of the catalog that use it."""
     if row.kind == "probes":
         users = [(check.id, check.title) for check in catalogue.checks if check.probe == row.id]
     elif row.kind == "facts":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from envtune.fix.apply import FixOutcome
 
 SCHEMA = "envtune.fix/1"
-_OUTCOMES: Mapping[Outcome, tuple[Text, str]] = {  # where the table of end states says nothing: label, colour
+_OUTCOMES: Mapping[Outcome, tuple[Text, str]] = {  # where the table of end states says nothing: label, color
     Outcome.FAIL: (Message("still wrong"), "red"),
     Outcome.ERROR: (Message("error"), "red"),
     Outcome.UNKNOWN: (in_context("outcome", "unknown"), "yellow"),

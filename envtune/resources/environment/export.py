@@ -238,7 +238,7 @@ def _best(context: Context, file: EnvFile, settings: Sequence[Setting], checks: 
     if best is None:
         raise Skipped(
             Message(
-                "{path} cannot be analysed; add the variables by hand (envtune env --script {path})", path=file.path
+                "{path} cannot be analyzed; add the variables by hand (envtune env --script {path})", path=file.path
             )
         )
     return best

@@ -1,6 +1,6 @@
 """Variables of the job whose name is one letter away from a documented one: nothing reads them.
 
-A name that is read or documented somewhere never counts as misspelt, nor does the name of another library's variable
+A name that is read or documented somewhere never counts as misspelled, nor does the name of another library's variable
 (NCCL_SOCKET_IFNAME) or one of a series (MASTER_PORT2, HCCL_IF_IPS).
 """
 
@@ -35,8 +35,8 @@ def misspelt_names(context: Context) -> Iterable[Reading]:
     if environment.unknown_by_default is not None:
         yield Reading("other variables", None, Evidence(environment.description), reason=environment.unknown_by_default)
     elif not meant:
-        shown = plural("{count} name, none misspelt", "{count} names, none misspelt", len(names))
-        yield Reading("", (), Evidence(environment.description), shown, Message("documented names, spelt correctly"))
+        shown = plural("{count} name, none misspelled", "{count} names, none misspelled", len(names))
+        yield Reading("", (), Evidence(environment.description), shown, Message("documented names, spelled correctly"))
 
 
 def intended(name: str) -> Optional[str]:
@@ -56,7 +56,7 @@ def _is_misspelt(name: str, right: str) -> bool:
 
 
 def _is_one_edit(one: str, other: str) -> bool:
-    """Return whether one letter was omitted, added, replaced, or swapped with its neighbour."""
+    """Return whether one letter was omitted, added, replaced, or swapped with its neighbor."""
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     same = next((n for n, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))

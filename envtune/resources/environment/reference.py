@@ -1,7 +1,7 @@
 """What is known about the variables of a job (envtune/data/variables.json): readers, ranges, profiles, versions.
 
 Which torch_npu reads a variable is known only for the branches in the table. A version is placed among them by the
-compatibility matrix (version -> branch) and judged by its neighbours: if they disagree it is unknown.
+compatibility matrix (version -> branch) and judged by its neighbors: if they disagree it is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The value that a variable should have in training: what the catalogue expects of it, else the profile of the table.
+"""The value that a variable should have in training: what the catalog expects of it, else the profile of the table.
 
 A check about one variable may leave its values to the table (`expect: {profile: train}`). If it states its own
 expectation, as a site's check may, everything that deals with the variable follows it: `envtune env`, the playbook that
@@ -105,7 +105,7 @@ def _is_for_the_job(context: Context, name: str) -> bool:
 
 
 def known_names(context: Context) -> tuple[str, ...]:
-    """Return every variable of the table, and those only in the catalogue; a name with a dot belongs to a probe."""
+    """Return every variable of the table, and those only in the catalog; a name with a dot belongs to a probe."""
     return (*names(), *(name for name in sorted(context.expectations) if "." not in name and not about(name)))
 
 

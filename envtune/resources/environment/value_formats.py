@@ -1,4 +1,4 @@
-"""Whether the value of an environment variable is one its reader documents. Pure: text in, judgement out.
+"""Whether the value of an environment variable is one its reader documents. Pure: text in, judgment out.
 
 Sources: hicann/hccl docs/zh/user_guide/hccl_env (HCCL_*), Ascend/pytorch docs/zh/environment_variable_reference and the
 allocator's parser NPUCachingAllocator.cpp (PYTORCH_NPU_ALLOC_CONF), CANN environment variable reference (ASCEND_*).

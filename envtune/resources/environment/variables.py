@@ -332,7 +332,7 @@ def value_text(value: str) -> Text:
 
 
 def printable(value: str) -> str:
-    """Return the value with control characters spelt out, such as a carriage return, which is invisible otherwise."""
+    """Return the value with control characters spelled out, such as a carriage return, which is invisible otherwise."""
     text = value if value.isprintable() else repr(value)
     return text if len(text) <= 200 else text[:200] + " [...]"
 

@@ -108,7 +108,7 @@ def _port(word: str) -> Condition:
 
 
 def _rich(line: str, family: int) -> tuple[tuple[Condition, ...], str]:
-    """Return the conditions and action of a rich rule of an address, a port and a verdict; others are not modelled."""
+    """Return the conditions and action of a rich rule of an address, a port and a verdict; others are not modeled."""
     pattern = (
         r'rule(?: priority="-?\d+")?(?: family="(?P<family>ipv[46])")?(?: source address="(?P<source>[^"]+)")?'
         r'(?: port port="(?P<port>[\d-]+)" protocol="(?P<protocol>\w+)")?(?: log.*?)? (?P<verdict>accept|drop|reject)'

@@ -38,7 +38,7 @@ class Environment(NamedTuple):
     python: PythonTarget
     entries: tuple[str, ...]
     names: Mapping[str, frozenset[str]]  # entry -> names in it
-    found: Mapping[str, tuple[Distribution, ...]]  # normalised name -> in import order
+    found: Mapping[str, tuple[Distribution, ...]]  # normalized name -> in import order
     problems: tuple[Problem, ...]
     closed: Mapping[str, HostError] = {}  # entries that could not be listed
 

@@ -27,7 +27,7 @@ class Installation(NamedTuple):
     entry: str
     remove: tuple[Distribution, ...]
     requirements: tuple[str, ...]  # what the wheels must contain: requirements or their paths; none: only remove
-    names: tuple[str, ...]  # the distributions concerned, normalised
+    names: tuple[str, ...]  # the distributions concerned, normalized
     modules: tuple[str, ...]  # the top-level names they contain
     after: str
     findings: tuple[str, ...]  # check ids; the first one is the change's own

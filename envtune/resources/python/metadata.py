@@ -14,7 +14,7 @@ METADATA = (".dist-info", ".egg-info", ".egg-link")  # an egg is on the path its
 
 
 class Distribution(NamedTuple):
-    """One installed distribution. `name` is normalised; `metadata` the path of its dist-info, egg-info or egg.
+    """One installed distribution. `name` is normalized; `metadata` the path of its dist-info, egg-info or egg.
 
     A tuple instead of a dataclass: an environment may have two thousand of them.
     """

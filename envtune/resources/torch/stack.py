@@ -1,4 +1,4 @@
-"""torch, torch_npu and apex as installed on disk; nothing is imported, because `import torch_npu` initialises the NPU.
+"""torch, torch_npu and apex as installed on disk; nothing is imported, because `import torch_npu` initializes the NPU.
 
 Locations of the modules: Ascend/pytorch (`src/torch/npu`, `src/torch/contrib/npu/optimized_lib` and
 `torch.utils.dumper` of the 1.5.0 line; `torch_npu/contrib`, `torch_npu/npu/amp`, `torch_npu/optim` of the plugin) and
@@ -177,7 +177,7 @@ def apex(context: Context) -> Iterable[Reading]:
     adapted = "NpuFusedSGD" in names or exists(context.host, f"{directory}/optimizers/npu_fused_sgd.py")
     shown = Message("adapted to the NPU")
     if not adapted:
-        shown = Message("{path} has no NpuFused optimiser: not the NPU build", path=directory)
+        shown = Message("{path} has no NpuFused optimizer: not the NPU build", path=directory)
     yield Reading("apex", adapted, Evidence(path or directory, ", ".join(names)), shown, expected)
 
 
@@ -196,7 +196,7 @@ def _refuse_without_need(context: Context, torch: str) -> None:
 
 
 def fused_names(context: Context, package: str) -> tuple[tuple[str, ...], str]:
-    """Return the NpuFused classes that a package's optimiser module names, and that module."""
+    """Return the NpuFused classes that a package's optimizer module names, and that module."""
     directory = locate(context, package)
     if directory is None:
         return (), ""

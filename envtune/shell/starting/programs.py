@@ -1,4 +1,4 @@
-"""Recognise the commands of a script that start the job, and the environment they give it."""
+"""Recognize the commands of a script that start the job, and the environment they give it."""
 
 from __future__ import annotations
 

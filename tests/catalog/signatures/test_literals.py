@@ -1,4 +1,4 @@
-"""What signatures require is part of the compiled catalogue, and the same as what parsing them finds."""
+"""What signatures require is part of the compiled catalog, and the same as what parsing them finds."""
 
 from __future__ import annotations
 

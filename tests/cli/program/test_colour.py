@@ -41,6 +41,6 @@ def test_another_word_is_refused() -> None:
 
 
 def test_what_is_quoted_keeps_no_other_sequence() -> None:
-    """Colours are let through, where they are wanted; nothing else that rules a terminal."""
+    """Colors are let through, where they are wanted; nothing else that rules a terminal."""
     ended = program("--color", "always", "explain", "X\x1b]0;title\x07Y")
     assert ended.status == 2 and b"\x1b" not in ended.err and b"\x07" not in ended.err

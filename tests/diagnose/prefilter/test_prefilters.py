@@ -73,7 +73,7 @@ def outcome(content: bytes, prefilter: Prefilter) -> tuple[object, ...]:
 
 
 def generated_logs(number: int) -> Iterator[bytes]:
-    """Lines of the examples among ordinary ones, with prefixes, colours, other line ends and broken bytes."""
+    """Lines of the examples among ordinary ones, with prefixes, colors, other line ends and broken bytes."""
     rng = random.Random(4)
     lines = [line for text in example_lines() for line in text.splitlines()]
     ordinary = ["[INFO] HCCL(7,python):2024-06-01-10:00:00.000.{} [c.cc:1]step {} done", "step {} loss {}", "{}|{}", ""]

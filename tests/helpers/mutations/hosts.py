@@ -283,10 +283,10 @@ ROWS: list[tuple[str, str, Mapping[str, Any], str]] = [
         },
         "ENV014",
     ),
-    (B, "a misspelt name", {"environ": {"TASK_QUEUE_ENBLE": "1"}}, "ENV106"),
+    (B, "a misspelled name", {"environ": {"TASK_QUEUE_ENBLE": "1"}}, "ENV106"),
     (
         B,
-        "a misspelt name for the right one",
+        "a misspelled name for the right one",
         {"environ": {"HCCL_CONNECT_TIMEOUT": None, "HCCL_CONECT_TIMEOUT": "600"}},
         "ENV106",
     ),

@@ -134,7 +134,7 @@ ROWS: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]] = [
         {"files": {f"{SITE_U}/apex/amp/frontend.py": "def initialize(models):\n    pass\n"}},
         "PY006",
     ),
-    (B, "no fused optimiser", {}, {"files": {f"{SITE_B}/torch_npu/optim/__init__.py": ""}}, "PY007"),
+    (B, "no fused optimizer", {}, {"files": {f"{SITE_B}/torch_npu/optim/__init__.py": ""}}, "PY007"),
     (U, "no interface for dumps", {}, {"files": {f"{SITE_U}/torch/utils/dumper.py": None}}, "PY008"),
     (U, "mmdet comes in addition", {}, {"files": {f"{SITE_U}/mmdet/__init__.py": ""}}, "PY009"),
     (U, "no affinity library", {}, {"files": {f"{SITE_U}/torch/contrib/npu/optimized_lib/__init__.py": None}}, "PY010"),

@@ -1,4 +1,4 @@
-"""What the catalogue cites is shown as a title and sections, never as the number of a line."""
+"""What the catalog cites is shown as a title and sections, never as the number of a line."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def test_no_entry_shows_the_number_of_a_line() -> None:
 def test_no_page_shows_the_number_of_a_line() -> None:
     for path in READ:
         text = path.read_text("utf-8")
-        if path.name == "catalogue.md":  # says how an entry cites
+        if path.name == "catalog.md":  # says how an entry cites
             text = "\n".join(line for line in text.splitlines() if "`seed`" not in line)
         assert LINE_REFERENCE.findall(text) == [], path

@@ -1,4 +1,4 @@
-"""A misspelt variable is found, and no name that is real is taken for one."""
+"""A misspelled variable is found, and no name that is real is taken for one."""
 
 from __future__ import annotations
 

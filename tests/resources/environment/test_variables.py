@@ -183,7 +183,7 @@ def test_order_of_releases() -> None:
         ("2.1.0.post10", "PTCOPY_ENABLE", False),
         ("1.5.0.post5", "DYNAMIC_OP", True),
         ("1.5.0.post6", "DYNAMIC_OP", False),
-        ("1.5.0.post7", "DYNAMIC_OP", False),  # v1.5.0-3.0.rc3: both neighbours agree
+        ("1.5.0.post7", "DYNAMIC_OP", False),  # v1.5.0-3.0.rc3: both neighbors agree
         ("2.1.0.post10", "TASK_QUEUE_ENABLE", True),
         ("2.1.0.post8", "CPU_AFFINITY_CONF", None),  # v2.1.0-6.0.rc3: 5.0.0 does not, 6.0.0 does
         ("2.1.0.post10+gitabc", "CPU_AFFINITY_CONF", True),

@@ -131,7 +131,7 @@ def test_pid_that_the_process_table_does_not_have() -> None:
 
 
 def test_named_job_with_all_its_ranks() -> None:
-    """The launcher, its other ranks and what they started belong to the job; the neighbour does not."""
+    """The launcher, its other ranks and what they started belong to the job; the neighbor does not."""
     rows = [INIT, row(10, 1, name="bash"), row(11, 10), row(12, 10), row(13, 12), row(20, 1, name="bash"), row(21, 20)]
     context = example_context({"processes": rows, "target": {"pid": 11}})
     assert job_pids(context) == {10, 11, 12, 13}

@@ -52,7 +52,7 @@ class ActionModule(ActionBase):
         return result
 
     def _require_linear(self):
-        """max_fail_percentage is honoured by the linear strategy only; all others ignore it."""
+        """max_fail_percentage is honored by the linear strategy only; all others ignore it."""
         parent = self._task._parent
         strategy = parent._play.strategy
         if strategy not in LINEAR:
