@@ -104,7 +104,7 @@ class SeverityRow(NamedTuple):
 class Waiver(NamedTuple):
     """What a site's policy accepts for a time: findings of `check` about `subject` on `hosts` (policy/patterns.py).
 
-    `expires` is its last day, as 2027-01-31. `unknown`: it also covers what could not be checked.
+    `expires` is its last day, as 2027-01-31. `unknown`: it also covers checks that are unknown.
     """
 
     check: str

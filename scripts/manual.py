@@ -68,9 +68,9 @@ FILES = {
     ),
 }
 STATUS = Bilingual(
-    "0 success or no problems, 1 problems found, 2 usage error, 3 something could not be checked, 70 internal error, "
+    "0 success or no problems, 1 problems found, 2 usage error, 3 something is unknown, 70 internal error, "
     "128+n ended by signal n. Commands name their own.",
-    "0 成功或没有问题，1 发现问题，2 用法错误，3 有无法检查的内容，70 内部错误，128+n 被信号 n 中止。各命令另有说明。",
+    "0 成功或没有问题，1 发现问题，2 用法错误，3 有无法判断的内容，70 内部错误，128+n 被信号 n 中止。各命令另有说明。",
 )
 
 

@@ -25,8 +25,9 @@ ENGLISH = [
     (r"\bjudg(e|es|ed|ing)\b", "check"),
     (
         r"\b(can|could)(not| not) (be told|tell)\b|\bis not told\b|\bnot known\b(?! in advance)",
-        "is unknown, could not be checked",
+        "is unknown",
     ),
+    (r"\b[Cc]ould not be (checked|compared|decided)\b|\bcannot be (checked|decided)\b|\bcannot decide\b", "unknown"),
     (r"\btells?\b|\btold\b", "show, list, describe"),
     (r"\b(is|are) not (there|here)\b|\bnot there\b|\bis there\b", "is missing, does not exist, exists"),
     (r"\bleads? (to|out|back|nowhere|there)\b", "points to"),
@@ -66,6 +67,7 @@ BRITISH = re.compile(
 CHINESE = [
     (r"NPU 内存", "显存"),
     (r"其下的主机", "宿主机"),
+    (r"无法检查|未能检查|无法比较：", "无法判断"),
     (r"空无一物|告终|元凶|点名|无声失效|悄然", "平实的说法"),
     (r"作业(?!调度|系统)(?<!Slurm 作业)", "任务"),
     (r"[一-鿿] ?[,;:?!] ?[一-鿿]", "全角标点"),

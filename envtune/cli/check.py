@@ -35,8 +35,8 @@ Examples:
   envtune check host.tar.gz         a recorded host
   envtune check *.tar.gz            several recorded hosts, compared
 
-Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something could not be checked, or
-nothing was checked.
+Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something is unknown, or nothing was
+checked.
 """
 )
 FORMATS = ("text", "json", "markdown", "html", "junit", "sarif", "prometheus", "nagios")

@@ -38,8 +38,8 @@ Examples:
   envtune fix --plan plan.json --apply    apply it later on this host
   envtune resume 20250102-030405          finish an interrupted run
 
-Exit status: 0 nothing left to fix, 1 problems remain (or return at the next boot), 2 usage error, 3 something could
-not be checked, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
+Exit status: 0 nothing left to fix, 1 problems remain (or return at the next boot), 2 usage error, 3 something is
+unknown, 128+n ended by signal n (129 SIGHUP, 130 Ctrl-C, 143 SIGTERM).
 """
 )
 WORDS = typer.Argument(None, metavar="[ID|FAMILY|PLAYBOOK]...", help=N_("What to fix: checks, families or playbooks."))

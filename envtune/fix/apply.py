@@ -189,7 +189,7 @@ def _examine_again(prepared: PreparedFix, target: TargetOptions, checks: Sequenc
         return examine(LocalHost(), target, checks, prepared.expectations)[0]
     except EnvtuneError as error:
         ids = {check.id for check in checks}
-        reason = Message("it could not be checked again: {reason}", reason=error.message)
+        reason = Message("unknown after the change: {reason}", reason=error.message)
         before = (finding for finding in prepared.findings if finding.id in ids)
         return tuple(finding._replace(outcome=Outcome.UNKNOWN, reason=reason) for finding in before)
 

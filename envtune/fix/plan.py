@@ -193,7 +193,7 @@ def _unknown(finding: Finding) -> Text:
 
 
 def is_unknown(skipped: SkippedFinding) -> bool:
-    """Return whether it is left out because it could not be checked."""
+    """Return whether it is left out because it is unknown."""
     return isinstance(skipped.reason, Message) and skipped.reason.template == UNKNOWN
 
 

@@ -75,7 +75,7 @@ def _without_problems(node: Node, drain: Drain, verdict: Verdict) -> Decision:
     for name in drain.checks:
         found = verdict.outcomes.get(name)
         if found is not None and found.outcome not in (*DECIDED, "fail"):
-            return Decision(Action.LEAVE, f"{name} could not be checked ({found.outcome})")
+            return Decision(Action.LEAVE, f"{name}: {found.outcome}")
     left = node.states - _WORKING - _HARMLESS - _DRAIN - _DOWN
     if left:
         return Decision(Action.LEAVE, "in state " + _states(node))

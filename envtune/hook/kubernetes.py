@@ -36,16 +36,16 @@ class Answer(NamedTuple):
 def answer(verdict: Optional[Verdict], threshold: str, fault: str = "") -> Answer:
     """Return the answer for a verdict; without one, why there is none."""
     if verdict is None:
-        return Answer("Unknown", f"could not be checked: {fault}")
+        return Answer("Unknown", f"unknown: {fault}")
     problems = verdict.problems(threshold)
     if problems:
         return Answer("True", f"{len(problems)} failed: {', '.join(problems)}")
     if not verdict.complete:
-        return Answer("Unknown", f"could not be checked: {fault or 'not all checks were run in time'}")
+        return Answer("Unknown", f"unknown: {fault or 'not all checks were run in time'}")
     if not verdict.npu:
         return Answer("Unknown", "no Ascend NPU, driver or CANN found")
     if not verdict.is_decided:
-        return Answer("Unknown", "could not be checked: no check applies here")
+        return Answer("Unknown", "unknown: no check applies here")
     unknown = sum(one.outcome in ("unknown", "error") for one in verdict.outcomes.values())
     return Answer("False", "no problems" + (f"; {unknown} checks unknown" if unknown else ""))
 

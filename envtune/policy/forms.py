@@ -156,7 +156,7 @@ def _waiver(checks: Sequence[Check]) -> Record:
             True,
             Message("expires is missing; write the last day on which the waiver is valid, as 2027-01-31"),
         ),
-        Field("unknown", Bool(), "true: it also covers what could not be checked."),
+        Field("unknown", Bool(), "true: it also covers checks that are unknown."),
         key=Message("a key of a waiver"),
     )
 

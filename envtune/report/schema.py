@@ -91,7 +91,7 @@ POLICY_CHECK = Record(
         ListOf(
             Record(
                 *(_field(name, _TEXT) for name in ("check", "reason", "owner", "expires", "subject", "hosts")),
-                _field("unknown", Bool(), "true: it also covers what could not be checked."),
+                _field("unknown", Bool(), "true: it also covers checks that are unknown."),
                 _field("state", Str(choices=("valid", "soon", "expired")), "soon: it expires within --within days."),
                 _field("used", AnyOf(Bool(), Null()), "Whether it waives anything; null: it is for other hosts."),
             )

@@ -307,7 +307,7 @@ def _found_of_here(found: Found, prefix: str) -> Found:
 
 
 def exit_code(report: ScanReport, fail_on: Optional[Severity]) -> int:
-    """Return 1 for findings at or above `fail_on`, 3 if something could not be checked, else 0; 0 if it is None."""
+    """Return 1 for findings at or above `fail_on`, 3 if something is unknown, else 0; 0 if it is None."""
     if fail_on is None:
         return 0
     counting = [one.finding for one in report.found if one.counts and one.finding.severity.rank >= fail_on.rank]

@@ -240,6 +240,4 @@ def test_a_job_that_is_gone_afterwards_is_no_reason_to_say_nothing(
     code, data = applied(world, "SYS901")
     assert code == 3 and data["run"] and world.contents()[0] == "good"
     reason = data["findings"][0]["reason"]
-    assert (
-        data["states"] == {"C01": "written"} and reason == "it could not be checked again: --pid 4711: no such process"
-    )
+    assert data["states"] == {"C01": "written"} and reason == "unknown after the change: --pid 4711: no such process"

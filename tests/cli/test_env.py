@@ -485,7 +485,7 @@ def test_what_an_unread_script_sets_stays_and_is_named(unread: str, form: str) -
     if form != "bash":  # which has no line for the script: what it would set again stays as it is
         assert "ASCEND_OPP_PATH" not in found and not any(setting.script for setting in advice.settings)
     text = render(advice, form, "en")
-    assert SCRIPT in text and "what it sets was not checked" in text
+    assert SCRIPT in text and "what it sets is unknown" in text
     assert unread != "read error" or f"{SCRIPT} could not be read when recorded (EIO)" in text
 
 

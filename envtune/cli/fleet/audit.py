@@ -33,7 +33,7 @@ An ssh session is not the job: without --python, --env-file or --job, checks of 
 unknown. A host whose key is unknown or has changed is never logged in to.
 
 Exit status: 0 no problems, 1 findings or differences at or above --fail-on, 2 usage error, 3 a host was not collected
-or something could not be checked.
+or something is unknown.
 """
 )
 HOSTS_FROM = typer.Option(None, "--hosts-from", metavar="FILE", help=N_("Hosts, one per line; - for standard input."))

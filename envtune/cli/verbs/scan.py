@@ -33,8 +33,8 @@ Examples:
   envtune scan . --fix | git apply       apply them
   envtune scan . --format sarif=scan.sarif --format text
 
-Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something could not be checked, or
-no launch files were found.
+Exit status: 0 no problems, 1 findings at or above --fail-on, 2 usage error, 3 something is unknown, or no launch
+files were found.
 """
 )
 FORMATS = ("text", "json", "sarif", "junit")

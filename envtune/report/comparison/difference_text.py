@@ -1,4 +1,4 @@
-"""Render what differs between two hosts as text: the facts, the checks, and what could not be compared."""
+"""Render what differs between two hosts as text: the facts, the checks, and what is unknown."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ class _Renderer:
         return Message("{outcome}: {texts}", outcome=word, texts=clauses(texts))
 
     def _unknown(self) -> Iterator[str]:
-        """Yield what cannot be compared, and on which side that is unknown."""
+        """Yield what is unknown, and on which side."""
         if self.found.unknown_facts or self.found.unknown_checks:
-            yield from self._heading(Message("Could not be compared"))
+            yield from self._heading(in_context("heading", "Unknown"))
         for facts, texts in self._unknown_facts():
             names = enumerated(title(name) for name in facts)
             yield from indent(self._to(Message("{facts}: {why}", facts=names, why=texts)), self.width, "  ", "    ")
@@ -195,5 +195,5 @@ def summary_text(found: Difference) -> Text:
     ]
     unknown = len(found.unknown_facts) + len(found.unknown_checks)
     if unknown:
-        parts.append(Message("could not be compared: {count}", count=unknown))
+        parts.append(Message("unknown: {count}", count=unknown))
     return clauses(parts)

@@ -279,7 +279,7 @@ class _Renderer:
         return printable(self._to(Message("{subject}: {text}", subject=subject_text(said.subject), text=said.actual)))
 
     def _unknown(self, comparison: Comparison) -> Iterator[str]:
-        """Yield what could not be checked: snapshots, facts that others have, and checks; with -v the reasons."""
+        """Yield what is unknown: snapshots, facts that others have, and checks; with -v the reasons."""
         lines = [*self._unread(comparison)]
         if self.verbose:
             lines += [*self._unknown_facts(comparison.groups), *self._unknown_checks(comparison.unknown)]
@@ -287,7 +287,7 @@ class _Renderer:
             lines += self._unknown_names(comparison)
         if lines:
             yield ""
-            yield self._heading(Message("Could not be checked"))
+            yield self._heading(in_context("heading", "Unknown"))
             yield from lines
 
     def _unknown_names(self, comparison: Comparison) -> Iterator[str]:
@@ -408,7 +408,7 @@ def _fact_titles(names: Sequence[str]) -> Text:
 
 
 def counts_text(comparison: Comparison) -> Text:
-    """Return how many hosts there are of each verdict, and how many could not be checked."""
+    """Return how many hosts there are of each verdict, and how many are unknown."""
     found = Counter(row.verdict for row in comparison.hosts)
     hosts = plural("{count} host", "{count} hosts", len(comparison.hosts))
     parts: list[Text] = [

@@ -321,10 +321,10 @@ def can_be_checked(entry: FaqEntry) -> bool:
 def _unchecked(diagnosis: Diagnosis) -> Text:
     entry = diagnosis.candidate.entry
     if not can_be_checked(entry):
-        return Message("could not be checked: no check on a host can prove it")
+        return Message("unknown: no check on a host can prove it")
     if not diagnosis.findings:
-        return Message("could not be checked: no host was checked")
-    return Message("could not be checked: the required data could not be read")
+        return Message("unknown: no host was checked")
+    return Message("unknown: the required data could not be read")
 
 
 def why_not_checked(diagnosis: Diagnosis) -> Optional[Text]:

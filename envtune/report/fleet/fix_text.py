@@ -154,7 +154,7 @@ def _faults(outcome: HostOutcome) -> Iterator[Text]:
     if outcome.still_failing:
         yield Message("written but still failing: {changes}", changes=enumerated(outcome.still_failing))
     if not outcome.collected:
-        yield Message("changed, and could not be checked again")
+        yield Message("changed; the result is unknown")
 
 
 def run_lines(run: FixRun, hosts: Iterable[FixHost], settings: Settings) -> Iterator[str]:

@@ -17,7 +17,7 @@ from envtune.errors import require_package
 from envtune.fleet.collected import WORDS as COLLECTION
 from envtune.fleet.questions import CODES, CheckSummary, Overview, fact_title
 from envtune.fleet.record import Both
-from envtune.messages import Bilingual, Message, Text, plural
+from envtune.messages import Bilingual, Message, Text, in_context, plural
 from envtune.model import Severity
 from envtune.report.comparison.values import value_text
 from envtune.report.fleet.entries import Entries
@@ -81,7 +81,7 @@ def render_fleet(found: Overview, entries: Entries, lang: str) -> str:
 _TITLES: Mapping[str, Text] = {
     "drift": Message("Differences"),
     "problems": Message("Problems"),
-    "unknown": Message("Could not be checked"),
+    "unknown": in_context("heading", "Unknown"),
     "waived": Message("Waived"),
     "matrix": Message("Hosts and checks"),
     "legend": Message("Hosts with the same results share a row. Arrow keys move between cells."),
@@ -92,7 +92,7 @@ _TITLES: Mapping[str, Text] = {
 _OUTCOMES: Sequence[tuple[str, Text]] = (
     ("drift", Message("Differences")),
     ("fail", Message("Problems")),
-    ("unknown", Message("Could not be checked")),
+    ("unknown", in_context("heading", "Unknown")),
     ("waived", Message("Waived")),
 )
 

@@ -78,7 +78,7 @@ def render(found: Overview, entries: Entries, settings: Settings) -> str:
         *verdict_lines(found, settings),
         *drift_lines(found.groups, settings),
         *check_lines(found.failing, found.runs, entries, settings),
-        *_reason_lines(found, "unknown", Message("Could not be checked"), settings),
+        *_reason_lines(found, "unknown", in_context("heading", "Unknown"), settings),
         *_reason_lines(found, "waived", Message("Waived"), settings),
         *_change_section(found, settings),
         *missing_lines(found, settings),

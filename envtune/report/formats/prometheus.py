@@ -49,7 +49,7 @@ def _metrics(report: ReportView) -> Iterator[tuple[str, str, Iterable[Sample]]]:
     known = report.by_outcome(*_FAILED, *_PASSED)
     yield "check_failed", "1 where the check found a problem, 0 where it passed.", _checks(known, _FAILED)
     asked = report.by_outcome("unknown", *_FAILED, *_PASSED)
-    yield "check_unknown", "1 where the check could not be done.", _checks(asked, ("unknown",))
+    yield "check_unknown", "1 where the check is unknown.", _checks(asked, ("unknown",))
 
 
 def _checks(checks: Iterable[CheckView], wanted: Iterable[str]) -> list[Sample]:

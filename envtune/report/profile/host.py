@@ -25,7 +25,7 @@ def split(explanation: Explanation) -> tuple[list[Problem], list[Problem]]:
 
 
 def unknown_ids(explanation: Explanation) -> tuple[str, ...]:
-    """Return the checks that could explain the verdict and could not be checked."""
+    """Return the checks that could explain the verdict and are unknown."""
     unknown = (Outcome.UNKNOWN, Outcome.ERROR)
     found = (finding.id for finding in explanation.report.findings if finding.outcome in unknown)
     return tuple(dict.fromkeys(id_ for id_ in found if id_ in explanation.fitting))
@@ -43,7 +43,7 @@ def host_lines(explanation: Explanation, bound: Bound, lang: str, width: int, pa
         yield from indent(shown(text, lang), width, "  ", "    ")
     unknown = unknown_ids(explanation)
     if unknown:
-        text = Message("Might explain it, but could not be checked: {checks}", checks=enumerated(unknown))
+        text = Message("Might explain it, but unknown: {checks}", checks=enumerated(unknown))
         yield from indent(shown(text, lang), width, "  ", "    ")
     for line in _fix_line(explanation, fits):
         yield "  $ " + printable(line)

@@ -60,7 +60,7 @@ HOST = Record(
         "explains", ListOf(ListOf(_TEXT)), "Failing checks that can explain the verdict, those of one cause together."
     ),
     _field("does_not_explain", ListOf(_TEXT), "Failing checks that do not."),
-    _field("unknown", ListOf(_TEXT), "Checks that could explain it and could not be checked."),
+    _field("unknown", ListOf(_TEXT), "Checks that could explain it and are unknown."),
     _field("fix", optional(_TEXT), "The line that fixes what explains it, as far as envtune can."),
     _field("findings", ListOf(FINDING_2), "Of the checks that can explain it."),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterable, Iterator, Optional, Sequence
 
-from envtune.messages import Literal, Message, Text, enumerated, listed, plural
+from envtune.messages import Literal, Message, Text, enumerated, in_context, listed, plural
 from envtune.model import Outcome, Severity
 from envtune.report.layout import Paint, indent, printable, shown
 from envtune.report.words import SEVERITIES
@@ -65,14 +65,14 @@ def _problems(problems: Iterable[Problem], lang: str, width: int, paint: Paint) 
 
 
 def _unknown(unknown: Sequence[Found], lang: str, width: int, paint: Paint) -> Iterator[str]:
-    """Yield what could not be checked, by line and reason."""
+    """Yield what is unknown, by line and reason."""
     groups: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
     for one in unknown:
         reason = "" if one.finding.reason is None else shown(one.finding.reason, lang)
         ids = groups.setdefault((place_of(one.path, one.line), reason), {})
         ids.setdefault(one.finding.id, {})[one.finding.subject] = None
     if groups:
-        yield paint(Message("Could not be checked").to(lang), "bold")
+        yield paint(in_context("heading", "Unknown").to(lang), "bold")
     for (place, reason), by_id in groups.items():
         names = dict.fromkeys(name for subjects in by_id.values() for name in subjects if name)
         about: Text = enumerated(map(printable, by_id))
@@ -95,7 +95,7 @@ def _end(
     need_host = sorted({id_ for file in report.files for id_ in file.need_host})
     if need_host:
         text = Message(
-            "Not checked without the job's host: {checks}; there: envtune check --script FILE",
+            "Unknown without the job's host: {checks}; there: envtune check --script FILE",
             checks=enumerated(need_host),
         )
         yield from indent(shown(text, lang), width, "", "")

@@ -75,7 +75,7 @@ def unread_scripts(context: Context, settings: Iterable[Setting]) -> Mapping[str
                 context.host.read_bytes(setting.script)
             except HostError as error:
                 reason = host_error_text(error)
-                found[setting.script] = Message("{reason}; what it sets was not checked", reason=reason)
+                found[setting.script] = Message("{reason}; what it sets is unknown", reason=reason)
     return found
 
 

@@ -206,9 +206,7 @@ def _judge_other(job: JobNodes) -> tuple[Optional[bool], Text]:
     if job.rank == 0:
         return False, Message("this host is the master ({source}) and does not have this address", source=job.source)
     if job.size is not None or job.rank is not None:
-        return None, Message(
-            "an address of another node; whether the master responds there cannot be checked from here"
-        )
+        return None, Message("an address of another node; whether the master responds there is unknown on this host")
     return None, Message(
         "not an address of this host: right on a worker of a multi-node job, wrong on a single node or the"
         " master; NNODES and NODE_RANK, which would show this, are not set"

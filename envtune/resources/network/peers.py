@@ -37,7 +37,7 @@ def peers(context: Context) -> Iterable[Reading]:
     port = _port(context)
     if not may_connect(context):
         reason = Message(
-            "whether the peers respond cannot be checked from here; {command} connects to them",
+            "whether the peers respond is unknown on this host; {command} connects to them",
             command=probe_command(context),
         )
         return [*readings, *(_unknown(address, port, reason) for address in others)]

@@ -223,7 +223,7 @@ def _size_reading(
         return None  # counts the ranks of all servers; how many of them run here is unknown
     if count not in (1, 2, 4, 8):
         reason = Message(
-            "on 910A, {count} ranks work only across several servers, which cannot be checked on this host",
+            "on 910A, {count} ranks work only across several servers; whether they do is unknown on this host",
             count=count,
         )
         return Reading(name, None, evidence, reason=reason)

@@ -53,7 +53,7 @@ BARE_METAL = (".metal",)  # instance types that are bare metal
 
 @fact("container")
 def fact_container(context: Context) -> Fact:
-    """Whether envtune runs inside a container."""
+    """Whether this host is a container."""
     host = context.host
     for sign in (_cgroup_sign(host), _mount_sign(host), _marker_sign(host)):
         if sign is not None:

@@ -69,4 +69,4 @@ def test_how_a_stage_ended() -> None:
     }
     assert stage_text(1, 5, outcomes).en == "stage 2 of 5: 1 fixed, 2 failed, 1 left alone"
     lines = "\n".join(outcome_lines(outcomes, SETTINGS))
-    assert "node2: fails now, passed before: NET001" in lines and "node4: changed, and could not be checked" in lines
+    assert "node2: fails now, passed before: NET001" in lines and "node4: changed; the result is unknown" in lines
