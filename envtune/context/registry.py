@@ -68,7 +68,7 @@ def _register(kind: str, name: str, formerly: str, formerly_with: Mapping[str, A
 
 
 def use_index(index: Mapping[str, Mapping[str, str]]) -> None:
-    """Use what was noted when the catalogue was compiled: kind -> name -> `module:function`, and units of probes."""
+    """Use what was noted when the catalog was compiled: kind -> name -> `module:function`, and units of probes."""
     for kind in KINDS:
         _paths[kind] = dict(index[kind])
     _noted_units.update(index["units"])
