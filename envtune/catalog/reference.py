@@ -14,7 +14,7 @@ from typing import Any, Callable, Mapping, Optional
 
 from envtune.catalog.forms import STEP_KINDS, argument_type
 from envtune.context import registry
-from envtune.messages import Literal, Message, Text, enumerated
+from envtune.messages import Literal, Message, Text, enumerated, in_context
 from envtune.records import NamedTuple
 from envtune.schema.types import ListOf, MapOf, Number, Str
 from envtune.schema.validate import name_of
@@ -109,7 +109,8 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
     summary = Message(words) if words else Literal("")
     if isinstance(form, Str) and form.choices:
         choices = enumerated(choice or '""' for choice in form.choices)
-        return Argument(name, Message("one of {choices}", choices=choices), default, summary, form.choices[0])
+        words_of_type = in_context("type", "one of {choices}", choices=choices)
+        return Argument(name, words_of_type, default, summary, form.choices[0])
     return Argument(name, name_of(form), default, summary, _PLACEHOLDERS.get(type(form), "change-this"))
 
 
