@@ -62,7 +62,7 @@ def installed_debian(host: Host, names: Iterable[str]) -> frozenset[str]:
         text = host.read(DPKG_STATUS).replace("\r\n", "\n")
     except Missing as error:
         reason = Message("the installed packages are unknown: {reason}", reason=host_error_text(error))
-        raise Undetermined(reason, DPKG_STATUS) from None
+        raise Undetermined(reason, DPKG_STATUS, DPKG_STATUS) from None
     return installed_in(text, names)
 
 
