@@ -50,6 +50,6 @@ def test_what_fix_refuses_here_is_said_with_its_reason_and_what_to_do_instead() 
     text = check_short.render(made, "en")
     assert "do: Install linux-tools (Ubuntu), linux-cpupower (Debian) or" in text and "cannot do it" not in text
     long = check_text.render(made, "en")
-    reason = "the installed packages are unknown: /var/lib/dpkg/status does not exist"
+    reason = "/var/lib/dpkg/status does not exist (the list of installed packages)"
     assert f"envtune fix cannot do it: {reason}" in " ".join(long.split())
     assert "envtune fix CPU004" not in text + long

@@ -61,7 +61,7 @@ def installed_debian(host: Host, names: Iterable[str]) -> frozenset[str]:
     try:
         text = host.read(DPKG_STATUS).replace("\r\n", "\n")
     except Missing as error:
-        reason = Message("the installed packages are unknown: {reason}", reason=host_error_text(error))
+        reason = Message("{reason} (the list of installed packages)", reason=host_error_text(error))
         raise Undetermined(reason, DPKG_STATUS, DPKG_STATUS) from None
     return installed_in(text, names)
 
