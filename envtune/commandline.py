@@ -68,7 +68,12 @@ def line(words: Iterable[str]) -> str:
 
 def with_catalogs(command: str, catalogs: Iterable[str]) -> str:
     """Return an envtune command with the directories of --catalog: without them it would not find their entries."""
-    return " ".join([command, *(quote(word) for directory in catalogs for word in ("--catalog", directory))])
+    return with_words(command, (word for directory in catalogs for word in ("--catalog", directory)))
+
+
+def with_words(command: str, words: Iterable[str]) -> str:
+    """Return an envtune command with more words of a command line."""
+    return " ".join([command, *map(quote, words)])
 
 
 def checked(command: Union[str, Text]) -> Union[str, Text]:

@@ -400,6 +400,8 @@ class Report(NamedTuple):
     catalogs: tuple[str, ...] = ()  # the directories of --catalog
     snapshot: str = ""  # of a recorded host: the file, as named by the user
     elsewhere: tuple[str, ...] = ()  # more that it would fix as root, or on the host itself
+    settings: tuple[str, ...] = ()  # the options that name the job, the policy and the catalog, for the next command
+    selection: tuple[str, ...] = ()  # the options that chose the checks
 
 
 class FixOptions(NamedTuple):

@@ -106,7 +106,14 @@ def command(
         fixes = find_fixes(catalogue, all_=_names_fixes(wanted)) if _names_fixes(wanted) or schema > 1 else None
         report = _report(host, question, fixes, verbose > 0)
     named = tuple(str(directory) for directory in catalog or ())
-    report = report._replace(policy=loaded.shown, catalogs=named, snapshot=options.recorded_name(recorded))
+    settings, selection = options.repeated_options(context)
+    report = report._replace(
+        policy=loaded.shown,
+        catalogs=named,
+        snapshot=options.recorded_name(recorded),
+        settings=settings,
+        selection=selection,
+    )
     _finish(report, wanted, lang, verbose, schema, threshold, strict)
 
 

@@ -7,7 +7,7 @@ from typing import Iterable, Sequence
 from envtune.context import Context
 from envtune.fix.plan import fixed_checks, make_plan
 from envtune.messages import Text
-from envtune.model import Finding, Fixes, Playbook
+from envtune.model import Finding, Fixes, FixOptions, Playbook
 
 
 def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequence[Finding]) -> Fixes:
@@ -16,7 +16,9 @@ def find_fixes(playbooks: Iterable[Playbook], context: Context, findings: Sequen
     What a person has to do is not a change. What can be planned only on the host itself, or as root, is in `elsewhere`.
     """
     judged = [finding for finding in findings if not finding.check.note]
-    plan = make_plan(judged, playbooks, context, is_saved=False)
+    target = context.target.options
+    options = FixOptions(target.peers, env_file=target.env_file, pid=target.pid)  # as `envtune fix` with these options
+    plan = make_plan(judged, playbooks, context, options, is_saved=False)
     planned = dict.fromkeys(check for change in plan.changes for check in fixed_checks(change))
     open_ = {skipped.finding for skipped in plan.skipped if skipped.elsewhere or skipped.steps}
     refused: dict[str, Text] = {}

@@ -54,7 +54,8 @@ class SkippedFinding(NamedTuple):
     """A finding that the plan does not fix; `steps` are what a person can do about it.
 
     `elsewhere` says where the same fix may be possible: `host` if this is a recording of one, `root` if run as root.
-    `subject` is the first of `subjects`, which reports name. A note is no problem, and reports leave it out.
+    `subject` is the first of `subjects`, which reports name. A note is no problem, and reports leave it out. `instead`
+    are lines that repair it, of the check itself, where the action that was asked has nothing to propose.
     """
 
     finding: str
@@ -64,6 +65,7 @@ class SkippedFinding(NamedTuple):
     elsewhere: str = ""
     subjects: str = ""
     is_note: bool = False
+    instead: tuple[Text, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -209,6 +211,13 @@ def _by_hand(finding: Finding) -> tuple[Text, tuple[Text, ...]]:
     return BY_HAND, steps
 
 
+def own_lines(finding: Finding) -> tuple[Text, ...]:
+    """Return the lines of the check that repair what it found without `envtune fix`."""
+    lines = (command.line for command in finding.commands if command.kind == "fix")
+    own = (line for line in lines if "envtune fix " not in (line.en if isinstance(line, Text) else line))
+    return tuple(line if isinstance(line, Text) else commented(line) for line in own)
+
+
 def _is_in_use(subject: str) -> bool:
     """Return whether the subject is a port that a program listens on, which no change takes from it."""
     return subject.startswith("port ")
@@ -256,14 +265,21 @@ class _Draft:
         return any(check in fixed_checks(change) for change in self.changes)
 
     def skip(
-        self, findings: Sequence[Finding], reason: Text, steps: tuple[Text, ...] = (), elsewhere: str = ""
+        self,
+        findings: Sequence[Finding],
+        reason: Text,
+        steps: tuple[Text, ...] = (),
+        elsewhere: str = "",
+        is_refused: bool = False,
     ) -> None:
         subjects: dict[str, list[str]] = {}
         for id_ in dict.fromkeys(finding.id for finding in reversed(findings)):
             subjects[id_] = [finding.subject for finding in findings if finding.id == id_]
         for id_, names in subjects.items():
-            is_note = any(finding.check.note for finding in findings if finding.id == id_)
-            skipped = SkippedFinding(id_, names[0], reason, steps, elsewhere, join_subjects(names), is_note)
+            own = [finding for finding in findings if finding.id == id_]
+            lines = own_lines(own[0]) if is_refused else ()
+            is_note = own[0].check.note
+            skipped = SkippedFinding(id_, names[0], reason, steps, elsewhere, join_subjects(names), is_note, lines)
             if skipped not in self.skipped:
                 self.skipped.append(skipped)
 
@@ -276,7 +292,7 @@ class _Draft:
             try:
                 proposed = self._propose(step, findings)
             except (Skipped, Verdict, HostError) as error:
-                self.skip(findings, _reason(error), elsewhere=_elsewhere(error))
+                self.skip(findings, _reason(error), elsewhere=_elsewhere(error), is_refused=True)
                 continue
             except NumberTooLongError as error:
                 self.skip(findings, long_number_text(error))

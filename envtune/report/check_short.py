@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
 
 from envtune.audit.verdict import count_checks
-from envtune.commandline import with_catalogs
+from envtune.commandline import with_catalogs, with_words
 from envtune.errors import is_not_recorded
 from envtune.messages import LANGUAGES, N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Finding, Outcome, Report, Severity
@@ -259,7 +259,7 @@ class _Page:
     def _details(self, problem: Problem) -> Iterator[str]:
         """Yield what shows the remedy that is too long; of a recorded host in words where its name is long, too."""
         of_recording = f" --snapshot {quote(self.report.snapshot)}" if self.report.snapshot else ""
-        line = printable(with_catalogs(f"envtune check -v --select {problem.check.id}", self.report.catalogs))
+        line = printable(with_words(f"envtune check -v --select {problem.check.id}", self.report.settings))
         start = self._label(_LOOK)
         if display_width(start + line + of_recording) <= self.width - self.indent or not of_recording:
             yield from self._command(_LOOK, line + of_recording)
@@ -326,13 +326,14 @@ class _Page:
             for outcome, word in _COUNTED.items()
             if outcomes[outcome]
         ]
-        shown = (printable(with_catalogs(verb, self.report.catalogs)) for verb in ("check -v", "explain ID"))
-        details = _details(enumerated(shown))
+        report = self.report
+        check = with_words("check -v", (*report.selection, *report.settings))
+        details = _details(enumerated(map(printable, (check, with_catalogs("explain ID", report.catalogs)))))
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
     def _fixable(self) -> Text:
         """Return what `envtune fix` can do."""
-        fix = printable(with_catalogs("envtune fix", self.report.catalogs))
+        fix = printable(with_words("envtune fix", (*self.report.selection, *self.report.settings)))
         ids = [id_ for problem in self.found for id_ in problem.ids]
         done = sum(1 for id_ in ids if is_fixable(id_, self.report))
         template = N_("* {count} of {all} can be fixed: {fix} shows how, {fix} --apply does it")

@@ -152,9 +152,10 @@ def continued(command: str, width: int) -> list[str]:
     It is broken at blanks outside of quotes only: a line end within them would be a part of the word.
     """
     lines = [""]
-    for word in _SHELL_WORD.findall(command):
-        joined = f"{lines[-1]} {word}" if lines[-1] else word
-        if lines[-1] and display_width(joined) > width - 2 and display_width(word) <= width - 2:
+    words = _SHELL_WORD.findall(command)
+    for number, word in enumerate(words, 1):
+        joined, room = f"{lines[-1]} {word}" if lines[-1] else word, width if number == len(words) else width - 2
+        if lines[-1] and display_width(joined) > room and display_width(word) <= room:
             lines.append(word)
         else:
             lines[-1] = joined

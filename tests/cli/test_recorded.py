@@ -24,7 +24,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_check_names_the_recording_and_the_host(host: str) -> None:
     done = run("check", "--snapshot", host, "--select", "CPU001")
     ending = " ".join(done.stdout.split("\n\n")[-1].split())
-    assert ending.startswith("* 1 of 1 can be fixed on that host: envtune fix --apply")
+    assert ending.startswith("* 1 of 1 can be fixed on that host: envtune fix --select CPU001 --apply")
 
 
 def test_a_recorded_host_fits_the_screen_as_the_host_itself_does(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +38,20 @@ def test_fix_does_not_tell_to_apply_what_it_refuses_to_apply(host: str) -> None:
     assert done.stdout.endswith("Nothing was changed. To apply it, run fix --apply on that host, without --snapshot\n")
     refused = run("fix", "--snapshot", host, "CPU001", "--apply")
     assert refused.exit_code == 2 and "cannot change a recorded one" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("--select", "ENV103"), ("--ignore", "CPU"), ("--select", "ENV", "--policy", "none")]
+)
+def test_the_next_command_is_about_the_same_checks(host: str, words: tuple[str, ...]) -> None:
+    """`envtune fix --apply` alone would change what nobody asked about."""
+    ending = " ".join(run("check", "--snapshot", host, *words).stdout.split("\n\n")[-1].split())
+    assert f"envtune fix {' '.join(words)} --apply" in ending and f"check -v {' '.join(words)}" in ending
+
+
+def test_a_star_promises_what_fix_with_the_same_options_does(host: str) -> None:
+    """A block of envtune's cannot override a variable that the job's own file sets."""
+    Path("job.env").write_text("HCCL_RDMA_TC=133\n", "utf-8")
+    checked = run("check", "--snapshot", host, "--env-file", "job.env", "--select", "ENV103").stdout
+    fixed = run("fix", "--snapshot", host, "--env-file", "job.env", "ENV103").stdout
+    assert "ENV103" in checked and ("ENV103 *" in checked) is ("What would be changed" in fixed)

@@ -294,7 +294,8 @@ def test_a_report_in_a_log_is_no_event(lang: str) -> None:
 def test_commands_have_the_catalogue_of_the_check() -> None:
     plain = render(made(TROUBLED), "en", width=120).splitlines()
     assert plain[-1].endswith("details: check -v, explain ID") and "envtune fix shows how" in plain[-2]
-    named = made(TROUBLED)._replace(catalogs=("site", "/opt/my checks"))
+    words = ("--catalog", "site", "--catalog", "/opt/my checks")
+    named = made(TROUBLED)._replace(catalogs=words[1::2], settings=words)
     end = " ".join(render(named, "en", width=120).split("\n\n")[-1].split())
     more = "--catalog site --catalog '/opt/my checks'"
     assert f"envtune fix {more} shows" in end and f"details: check -v {more}, explain ID {more}" in end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Iterator, Sequence
 
 from envtune.fix.plan import BY_HAND, SkippedFinding, is_unknown, only_looks
-from envtune.messages import Message, Text
+from envtune.messages import Literal, Message, Text
 from envtune.report.layout import Paint, first_clauses, first_sentence, fits, pad, printable, spelled, wrap
 from envtune.report.words import also_text, few_subjects
 
@@ -50,6 +50,10 @@ class _Brief:
             return self._fitting(Message("unknown; why: envtune check -v"))
         if self._continues:
             return self._by_hand()
+        if finding.instead:
+            rows = wrap(printable(self._joined(Message("by hand:"), finding.instead[0])), self.width)
+            if len(rows) <= MAX_STEP:
+                return rows
         if finding.steps and ", " in finding.subjects:
             subjects = few_subjects(finding.subjects)
             return self._fitting(Message("{reason} ({subjects})", reason=self._reason(), subjects=subjects))
@@ -60,14 +64,16 @@ class _Brief:
 
     def _by_hand(self) -> list[str]:
         """Return the only line to paste, else the first sentence of the remedy: neither is cut."""
-        steps, reason = self.finding.steps, self._reason()
-        space = "" if self.lang == "zh" else " "
+        steps, reason = self.finding.steps, full_reason(self.finding)
         if len(steps) == 2 and not only_looks(steps[1]):
-            rows = wrap(printable(reason + space + steps[1].to(self.lang)), self.width)
+            rows = wrap(printable(self._joined(reason, steps[1])), self.width)
             if len(rows) <= MAX_STEP:
                 return rows
-        said = printable(reason + space + first_sentence(steps[0].to(self.lang)))
+        said = printable(self._joined(reason, Literal(first_sentence(steps[0].to(self.lang)))))
         return wrap(said, self.width) if fits(said, self.width, MAX_STEP) else first_clauses(said, self.width, True)
+
+    def _joined(self, start: Text, rest: Text) -> str:
+        return start.to(self.lang) + ("" if self.lang == "zh" else " ") + rest.to(self.lang)
 
     def _reason(self) -> str:
         return spelled(full_reason(self.finding).to(self.lang), self.lang)

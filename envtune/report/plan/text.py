@@ -151,7 +151,7 @@ class _Renderer:
         for finding in skipped:
             subjects = printable(subject_text(finding.subjects or finding.subject).to(self.lang))
             name = f"{finding.finding} [{subjects}]" if finding.subject else finding.finding
-            by_reason.setdefault((full_reason(finding), finding.steps), []).append(name)
+            by_reason.setdefault((full_reason(finding), finding.steps or finding.instead), []).append(name)
         for (reason, steps), names in by_reason.items():
             yield from indent(enumerated(names).to(self.lang), self.width, "  ", "  ")
             yield from indent(printable(spelled(reason.to(self.lang), self.lang)), self.width, " " * 6, " " * 6)

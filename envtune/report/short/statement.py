@@ -54,9 +54,18 @@ class _Sayings:
         found = self._found(self.title)
         if found and not all(adds_nothing(self.title, finding) for finding in self.findings):
             yield from self._extents(self.title, found)
+            if not self.is_phrase:  # a bare value says little without the title
+                yield from self._with_subjects()
             if self.stands_alone:
                 yield from self._extents(None, self._found(None))
+        yield from self._with_subjects()
         yield Wording(TITLE, (self._to(self.title),))
+
+    def _with_subjects(self) -> Iterator[Wording]:
+        """Yield the title with what it is about, in words that it does not have."""
+        if all(row.subject and row.subject not in self._to(self.title) for row in self.rows):
+            subjects = self._to(enumerated(few_subjects(row.subject) for row in self.rows))
+            yield Wording("with subjects", (self._titled(self.title, subjects),))
 
     def _extents(self, title: Optional[Text], found: str) -> Iterator[Wording]:
         kind = "found" if title is None else "titled"
@@ -69,9 +78,6 @@ class _Sayings:
             for rest in (True, False):  # each with its own key, so that both languages name the same subjects
                 part = self._found(title, self.by_policy, count, rest)
                 yield self._wording(f"{kind} {count} {rest}", [self._titled(title, part)])
-        if self.is_fact and title is not None:
-            subjects = self._to(enumerated(subject_text(row.subject) for row in self.rows))
-            yield self._wording(f"{kind} names", [self._titled(title, subjects)])
         if len(self.rows) == 1:
             parts = [
                 self._to(Message("{found}; and {count} more", found=one, count=count))

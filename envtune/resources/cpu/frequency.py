@@ -146,7 +146,8 @@ def _agreement(groups: Mapping[str, list[Reading]]) -> Reading:
     different = [reading for name, group in groups.items() if name != usual for reading in group]
     cpus = {name: join_subjects([reading.subject for reading in group]) for name, group in groups.items()}
     shown = clauses(
-        Message("{subject}: {found}", subject=name, found=enumerated(cpus[name].split(", "))) for name in sorted(cpus)
+        Message("{subject}: {found}", subject=name, found=enumerated(cpus[name].split(", ")))
+        for name in sorted(cpus, key=lambda name: (name == usual, name))  # those that differ first
     )
     evidence = (different or groups[usual])[0].evidence
     subject = join_subjects([reading.subject for reading in different]) or cpus[usual]

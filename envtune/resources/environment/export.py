@@ -71,6 +71,11 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     settings, unchanged = _writable(context, file, settings, unchanged)
     try:
         best = _best(context, file, settings, checks, judge)
+        needed = tuple(setting for setting in settings if {*setting.checks} & {*best.fixes})
+        if needed and len(needed) < len(settings):  # the others help only with what stays unfixed here
+            smaller = _best(context, file, needed, checks, judge)
+            if {*smaller.fixes} >= {*best.fixes}:
+                best, settings = smaller, needed
     except UnclosedBlockError as error:
         raise Skipped(
             Message(
@@ -82,7 +87,7 @@ def export(context: Context, findings: Sequence[Finding], *, options: FixOptions
     if best.text == (file.text or ""):
         raise Skipped(_unread(file, context))
     if not best.fixes:
-        raise Skipped(_overridden(context, file, best, settings))
+        raise Skipped(_overridden(context, file, best, settings) or _not_alone(findings, settings))
     return [_change(context, file, best, settings, unchanged)]
 
 
@@ -286,15 +291,21 @@ def _unread(file: EnvFile, context: Context) -> Text:
     return Message("{path} already contains it; this shell has not sourced it: . {path}", path=file.path)
 
 
-def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Text:
-    """Return where the variables are set again after our block."""
+def _not_alone(findings: Sequence[Finding], settings: Sequence[Setting]) -> Text:
+    names = enumerated(setting.name for setting in settings if setting.name)
+    remedy = findings[0].check.remedy or Message("see the check")
+    return Message("changing {names} alone does not fix it. {remedy}", names=names, remedy=remedy)
+
+
+def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence[Setting]) -> Optional[Text]:
+    """Return where the variables are set again after our block; None where nothing there is in the way."""
     places = {setting.name: best.environment.places.get(setting.name) for setting in settings}
     again = {_own_place(file, best, place): name for name, place in places.items() if place is not None}
-    where = enumerated([f"{name} ({at})" for at, name in again.items()] or [s.name for s in settings])
+    names = [f"{name} ({at})" for at, name in again.items()] or [s.name for s in settings]
     reason: Text = Message(
-        "{path} sets them where an added block cannot override it; change them there: {where}",
+        "{path} sets these variables where an added block cannot override it; change them there: {where}",
         path=file.path,
-        where=where,
+        where=enumerated(names),
     )
     for setting in settings:
         why = None
@@ -302,7 +313,7 @@ def _overridden(context: Context, file: EnvFile, best: Draft, settings: Sequence
             why = context.target.environment.why_unknown(setting.name) or best.environment.why_unknown(setting.name)
         if why is not None:
             return Message("{reason} ({why})", reason=reason, why=why)
-    return reason
+    return reason if again or file.text else None
 
 
 def _own_place(file: EnvFile, best: Draft, place: str) -> str:
