@@ -16,10 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Callable, Mapping, NamedTuple, Optional
 
-from helpers.killed_runs import forked
-
 from envtune.catalog import load
 from envtune.cli.app import VERBS
+from helpers.killed_runs import forked
 
 CLOSED, FULL, LEFT, KEPT = "closed", "full", "reader has left", "kept"
 # <asm/unistd.h>: clone, fork, vfork, clone3
