@@ -107,7 +107,7 @@ FAULTS = {
     "no scontrol": ({}, ["--scontrol", "/nowhere/scontrol"]),
     "no slurmctld": ({"show": "echo 'Unable to contact slurm controller'; exit 1"}, []),
     "the drain is refused": ({"update": "exit 1"}, []),
-    "scontrol update does not end": ({"update": "sleep 100"}, ["--timeout", "2"]),
+    "scontrol update does not end": ({"update": "sleep 100"}, ["--timeout", "1"]),
     "scontrol does not end": ({"show": "sleep 100"}, ["--timeout", "1"]),
     "two nodes": ({}, ["--node", "node[1-2]"]),
     "a policy that is missing": ({}, ["--policy", "/nowhere/policy.yaml"]),
