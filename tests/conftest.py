@@ -30,7 +30,7 @@ def pytest_configure() -> None:
     """A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("XDG_CACHE_HOME", os.path.join(layers.data_root(), ".cache"))  # as with `make`
-    # Instead of 700 new objects: parsing all modules takes half the time. What survives stays, and is not searched again.
+    # Instead of 700 new objects: parsing all modules takes half the time. What survives stays, so one search is enough.
     gc.set_threshold(200_000, 100)
     os.register_at_fork(after_in_child=gc.freeze)  # or the first collection in a fork copies nearly all memory
     if settings().derandomize:
