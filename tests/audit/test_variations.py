@@ -87,7 +87,7 @@ def _cases() -> Iterator[Any]:
             yield pytest.param(case, id=f"{name}/{case['name'].replace(' ', '-')}")
 
 
-@pytest.mark.parametrize("case", sampled(_cases(), 6))
+@pytest.mark.parametrize("case", sampled(_cases(), 10))
 def test_variation(case: Mapping[str, Any]) -> None:
     only = frozenset((*case["only"], *case["says"])) if "*" in case.get("may", ()) else frozenset[str]()
     after = _findings(varied(case), only)

@@ -249,10 +249,12 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return pack(take({}, Server(str(root), chance), environ))
 
 
+@pytest.mark.slow
 def test_it_fits(packed: bytes) -> None:
     assert len(packed) <= LIMIT
 
 
+@pytest.mark.slow
 def test_nothing_of_what_checks_read_was_left_out(packed: bytes, tmp_path: Path) -> None:
     (tmp_path / "host.tar.gz").write_bytes(packed)
     host = open_snapshot(tmp_path / "host.tar.gz")

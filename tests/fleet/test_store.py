@@ -145,6 +145,28 @@ def test_two_audits_at_once(tmp_path: Path) -> None:
         assert store.execute(broken).fetchall() == []
 
 
+def test_a_new_store_that_another_audit_writes_to_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite does not wait by itself where the journal mode changes."""
+    path = tmp_path / "fleet.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(schema.time, "sleep", lambda seconds: other.execute("COMMIT"))
+        schema.open_store(path).close()
+        other.execute("BEGIN IMMEDIATE")  # now a log: what opens the store need not wait
+        schema.open_store(path).close()
+
+
+def test_a_new_store_that_stays_locked_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "fleet.db"
+    monkeypatch.setattr(schema, "BUSY", 0.1)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UsageError, match="database is locked"):
+            schema.open_store(path)
+
+
 def test_an_older_run_that_ends_later_does_not_overwrite(tmp_path: Path) -> None:
     store = open_store(tmp_path / "fleet.db")
     older, newer = Writer(store, "ssh"), Writer(store, "ssh")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import io
 import os
 import platform
@@ -11,9 +12,12 @@ import struct
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Callable, Mapping, NamedTuple, Optional
 
+from envtune.catalog import load
+from envtune.cli.app import VERBS
 from helpers.killed_runs import forked
 
 CLOSED, FULL, LEFT, KEPT = "closed", "full", "reader has left", "kept"
@@ -39,6 +43,7 @@ def program(
     before: Callable[[], object] = lambda: None,
 ) -> Ended:
     """Run `envtune` with these words, its streams closed, on a full device, or a pipe whose reader has left."""
+    _load_once()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         kept = (out.fileno(), err.fileno())
 
@@ -81,6 +86,7 @@ def go_to(env: Optional[Mapping[str, str]], cwd: Optional[Path]) -> None:
 
 def started(*words: str, env: Mapping[str, str]) -> int:
     """Start `envtune` with these words and this whole environment in /; nobody reads its output. Returns its pid."""
+    _load_once()
 
     def main() -> None:
         go_to(env, Path("/"))
@@ -90,6 +96,14 @@ def started(*words: str, env: Mapping[str, str]) -> int:
         os._exit(_status())
 
     return forked(main)
+
+
+@cache
+def _load_once() -> None:
+    """Import the verbs and open the catalogue here: what a fork inherits it does not do again."""
+    load()
+    for module in VERBS.values():
+        importlib.import_module(f"envtune.cli.{module}")
 
 
 def _redirect(number: int, kind: str, file: int) -> None:

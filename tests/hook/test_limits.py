@@ -72,8 +72,12 @@ def test_time_is_up_for_all_below(tmp_path: Path) -> None:
         say(step="waiting")
         time.sleep(1000)
 
-    ended = run_limited(work, 2)
-    assert ended.timed_out and ended.fault == "no answer within 2 s during: waiting"
+    for seconds in (0.5, 5, 60):  # the last ones are for a busy machine
+        ended = run_limited(work, seconds)
+        assert ended.timed_out
+        if ended.said:
+            break
+    assert ended.fault == f"no answer within {seconds:.3g} s during: waiting"
     for name in ("inner", "outer"):
         assert not is_running(int((tmp_path / name).read_text()))
 

@@ -19,6 +19,7 @@ from helpers.examples import ROOT
 from helpers.program import CLOSED, FULL, go_to, program, started
 from helpers.rows import sampled
 from helpers.scontrol import FakeNode
+from helpers.terminals import alive, wait_until
 
 LEFT = "the node is left as it is"
 
@@ -101,11 +102,7 @@ def test_a_signal_in_the_middle_ends_with_0(tmp_path: Path, hook: Any, site: Pat
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    for _ in range(300):
-        if not Path(f"/proc/{int(pid.read_text())}").exists():
-            return
-        time.sleep(0.1)
-    pytest.fail("scontrol is still running")
+    wait_until(lambda: not alive(int(pid.read_text())), "scontrol is still running")
 
 
 def test_several_prologs_at_a_time(

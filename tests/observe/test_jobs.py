@@ -107,13 +107,15 @@ def test_a_command_is_observed_until_it_ends_and_keeps_its_status(tmp_path: Path
 
 
 def test_a_job_that_ends_meanwhile_ends_the_observation() -> None:
-    job = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])
-    began = time.monotonic()
-    try:
-        found = observe(job.pid, 20.0)
-    finally:
-        job.wait()
-    assert found.ended and time.monotonic() - began < 15
+    with subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as job:
+
+        def end_it() -> dict[str, float]:  # called after the first sample
+            assert job.stdin is not None
+            job.stdin.close()
+            return {}
+
+        found = observe(job.pid, 60.0, npu=end_it)
+    assert found.ended and found.seconds < 45
 
 
 def test_a_sparkline_has_a_bar_for_each_share() -> None:

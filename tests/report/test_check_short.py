@@ -23,6 +23,9 @@ from envtune.report.check_text import render as render_long
 from envtune.report.layout import display_width
 from envtune.report.problems import adds_nothing, fixable, planned, problems, statements
 
+# What several tests look at is the same in each of them, so that its pages are made once.
+NAMES = sampled(host_names(), 3)
+ALL_NAMES = sampled([*host_names(), *kept_names()], 3)
 TROUBLED = "910b-openeuler2203-troubled"
 HEAD = {
     "en": "NOT READY  node18: 13 checks failed (1 critical, 1 high, 9 medium, 2 low)",
@@ -30,10 +33,14 @@ HEAD = {
 }
 
 
+def report_of(name: str) -> Report:
+    return kept_report(name) if name in kept_names() else made(name)
+
+
 @cache
 def page_of(name: str, lang: str, width: int) -> str:
     """The page of a recorded host, which several tests look at."""
-    return render(made(name), lang, width=width)
+    return render(report_of(name), lang, width=width)
 
 
 def screen_lines(page: str, width: int) -> int:
@@ -42,13 +49,18 @@ def screen_lines(page: str, width: int) -> int:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", sampled([*host_names(), *kept_names()], 3))
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_a_report_fits_a_screen(name: str, lang: str) -> None:
-    report = kept_report(name) if name in kept_names() else made(name)
     for width, lines in ((60, 33), (80, 25), (120, 25)):
-        page = render(report, lang, width=width)
-        assert screen_lines(page, width) <= lines
-        assert re.sub("\033\\[[0-9;]*m", "", render(report, lang, width=width, colour=True)) == page
+        assert screen_lines(page_of(name, lang, width), width) <= lines
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("width", sampled([80, 60, 120], 3))
+@pytest.mark.parametrize("name", ALL_NAMES)
+def test_colours_change_no_character(name: str, width: int, lang: str) -> None:
+    coloured = render(report_of(name), lang, width=width, colour=True)
+    assert re.sub("\033\\[[0-9;]*m", "", coloured) == page_of(name, lang, width) != coloured
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -57,7 +69,7 @@ def test_the_verdict_comes_first(lang: str) -> None:
     assert render_long(made(TROUBLED), lang, width=80).startswith(HEAD[lang])
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", sampled(["en", "zh"], 2))
 def test_any_number_of_problems_fits(lang: str) -> None:
     found = [finding(check.id, "x", "bad") for check in load().checks if check.status == "stable" and not check.note]
     severities = (Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM, Severity.LOW)
@@ -70,7 +82,7 @@ def test_any_number_of_problems_fits(lang: str) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 3))
+@pytest.mark.parametrize("name", NAMES)
 def test_titles_are_whole(name: str, width: int, lang: str) -> None:
     """What has a line of its own begins with the title of its check, or says what was found and of what."""
     rows = rows_of(page_of(name, lang, width))
@@ -103,7 +115,7 @@ def squeezed(text: str) -> str:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 3))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_problem_is_named_once(name: str, width: int, lang: str) -> None:
     page = page_of(name, lang, width)
     failed = {f.id for f in made(name).findings if f.outcome is Outcome.FAIL}
@@ -118,7 +130,7 @@ def test_every_problem_is_named_once(name: str, width: int, lang: str) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 2))
+@pytest.mark.parametrize("name", NAMES)
 def test_what_follows_fix_is_a_command_and_prose_is_whole(name: str, width: int, lang: str) -> None:
     page = re.sub(r" \\\n +", " ", page_of(name, lang, width))  # a shell reads them as one line
     commands = {line for problem in problems(made(name).findings) for line in problem.fixes}
@@ -129,7 +141,7 @@ def test_what_follows_fix_is_a_command_and_prose_is_whole(name: str, width: int,
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 2))
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_wrong_is_not_cut(name: str, width: int, lang: str) -> None:
     rows = re.split(r"(?m)^(?=\S)", page_of(name, lang, width))
     wrong = [
@@ -139,7 +151,7 @@ def test_what_is_wrong_is_not_cut(name: str, width: int, lang: str) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", sampled(host_names(), 3))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_first_line_and_the_footer_count_checks(name: str, width: int) -> None:
     report = made(name)
     page = " ".join(page_of(name, "en", width).split())
@@ -152,11 +164,11 @@ def test_the_first_line_and_the_footer_count_checks(name: str, width: int) -> No
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", sampled([*host_names(), *kept_names()], 2))
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_what_envtune_fix_does_is_marked(name: str, lang: str) -> None:
     """Where a line says to run `envtune fix` and nothing else, the row has the mark, as where no line is needed."""
-    report = kept_report(name) if name in kept_names() else made(name)
-    rows = rows_of(render(report, lang, width=120))
+    report = report_of(name)
+    rows = rows_of(page_of(name, lang, 120))
     for problem in problems(report.findings):
         id_ = problem.check.id
         marked = re.search(rf"{id_} +\*", rows[id_]) is not None
@@ -313,11 +325,11 @@ def told(page: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", [*host_names(), *kept_names()])
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_each_language_tells_the_same(name: str, width: int) -> None:
     """The same checks in the same order, the same kinds of remedies, and the same subjects."""
-    report = kept_report(name) if name in kept_names() else made(name)
-    english, chinese = (render(report, lang, width=width) for lang in ("en", "zh"))
+    report = report_of(name)
+    english, chinese = (page_of(name, lang, width) for lang in ("en", "zh"))
     assert [*told(english).items()] == [*told(chinese).items()]
     for problem in problems(report.findings):
         rows = [squeezed(rows_of(page)[problem.check.id]) for page in (english, chinese)]
@@ -334,11 +346,11 @@ def subjects(found: Iterable[Finding], lang: str) -> list[str]:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize("name", [*host_names(), *kept_names()])
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_the_worst_findings_are_told_first(name: str, width: int, lang: str) -> None:
     """What is critical is more than its title, and has a remedy."""
-    report = kept_report(name) if name in kept_names() else made(name)
-    page = render(report, lang, width=width)
+    report = report_of(name)
+    page = page_of(name, lang, width)
     kinds, rows = told(page), rows_of(page)
     for problem in problems(report.findings):
         id_, title = problem.check.id, problem.check.title

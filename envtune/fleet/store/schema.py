@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Mapping, Optional, Sequence
@@ -22,6 +23,7 @@ from envtune.messages import Literal, Message
 VERSION = 3
 NAME = "fleet.db"
 BUSY = 60.0  # seconds that an audit waits for another one that is writing
+_PAUSE = 0.05  # seconds between two attempts where SQLite itself does not wait
 # The state of a check: outcome and severity are the two digits of one number. From 40 on it is not fine. A store
 # outlives a version: the number of a word never changes.
 OUTCOMES: Mapping[str, int] = {
@@ -123,8 +125,21 @@ def _make_private(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
 
 
+def _use_write_ahead_log(store: sqlite3.Connection) -> None:
+    """Switch the journal mode, which SQLite refuses at once while another audit writes to a store that is new."""
+    end = time.monotonic() + BUSY
+    while True:
+        try:
+            store.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE)
+
+
 def _prepare(store: sqlite3.Connection, path: Path) -> None:
-    store.execute("PRAGMA journal_mode = WAL")
+    _use_write_ahead_log(store)
     store.execute("PRAGMA synchronous = NORMAL")
     store.execute("PRAGMA cache_size = -65536")
     if _version(store) == VERSION:

@@ -91,8 +91,7 @@ def test_junit_is_valid(name: str) -> None:
         xsd().assertValid(etree.fromstring(junit.render(seen_case(name, lang)).encode("utf-8")))
 
 
-@pytest.mark.parametrize("fail_on", sampled(Severity, 3))
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("fail_on", "strict"), sampled([(s, strict) for s in Severity for strict in (False, True)], 5))
 def test_junit_is_red_where_the_exit_status_is(fail_on: Severity, strict: bool) -> None:
     for name in host_names():
         root = etree.fromstring(junit.render(seen_case(name, "en", Settings(fail_on, strict))).encode("utf-8"))

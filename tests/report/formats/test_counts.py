@@ -43,7 +43,7 @@ def report_of(name: str, waived: bool) -> Report:
 CASES = [(name, waived) for name in (*host_names(), *kept_names()) for waived in (False, True)]
 
 
-@pytest.mark.parametrize(("name", "waived"), sampled(CASES, 3))
+@pytest.mark.parametrize(("name", "waived"), sampled(CASES, 7))
 def test_every_format_counts_the_same(name: str, waived: bool) -> None:
     report = report_of(name, waived)
     counts = count_checks(report.findings)

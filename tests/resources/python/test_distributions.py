@@ -210,6 +210,7 @@ def test_unreadable_pth_is_a_problem() -> None:
     assert problem.path == f"{SITE}/x.pth" and problem.what.zh
 
 
+@pytest.mark.slow
 def test_two_thousand_distributions_are_scanned_quickly(tmp_path: Path) -> None:
     site = tmp_path / "lib/python3.8/site-packages"
     site.mkdir(parents=True)
