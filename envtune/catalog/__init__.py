@@ -80,6 +80,12 @@ class Catalogue:
         return tuple(playbook_from(row) for row in self._compiled.rows("playbooks"))
 
     @cached_property
+    def fixable_checks(self) -> frozenset[str]:
+        """The ids of the checks for which a playbook has a step that `envtune fix` carries out."""
+        carried_out = (row for row in self.playbooks if any(step.kind != "instructions" for step in row.steps))
+        return frozenset(check for playbook in carried_out for check in playbook.fixes)
+
+    @cached_property
     def codes(self) -> Codes:
         """The dictionary of error codes."""
         from envtune.catalog.codes import Codes

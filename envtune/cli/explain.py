@@ -41,12 +41,13 @@ def command(
     entry_id: str = ENTRY,
     lang: Optional[str] = options.LANG,
     catalog: Optional[List[Path]] = options.CATALOG,
+    policy: Optional[str] = options.POLICY,
 ) -> None:
     from envtune.cli.policy.loading import load_with_policy
     from envtune.report.pages.entry import terminal_page
 
     lang = options.language(lang)
-    loaded = load_with_policy(catalog, lang)
+    loaded = load_with_policy(catalog, lang, policy)
     catalogue = loaded.catalogue
     width, colour = options.terminal_width(), options.colour_wanted()
     reference = _reference_page(entry_id, catalogue, lang, width, colour)

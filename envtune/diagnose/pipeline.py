@@ -14,7 +14,7 @@ from envtune.context.open import UNNAMED
 from envtune.diagnose.code_forms import PATTERNS
 from envtune.diagnose.codes import found_codes, with_codes
 from envtune.diagnose.confirm import ConfirmingHost
-from envtune.diagnose.diagnosis import DiagnosisReport, report_diagnoses
+from envtune.diagnose.diagnosis import Diagnosis, DiagnosisReport, report_diagnoses
 from envtune.diagnose.events.mentions import of_entries, without_mentions
 from envtune.diagnose.evidence import with_weak_signs
 from envtune.diagnose.logs.files import LogFile, find_logs
@@ -112,12 +112,23 @@ def diagnose_files(
     resolution = with_codes(resolution, codes, entries) if codes else resolution
     resolution = with_weak_signs(resolution, found)
     result = report_diagnoses(names, found, resolution, host if host is not None and host.check else None, codes)
+    if dictionary is not None:
+        made = [_without_promise(diagnosis, dictionary) for diagnosis in result.diagnoses]
+        result = replace(result, diagnoses=tuple(made))
     lists = (result.diagnoses, result.hints, result.harmless, result.consequences)
     reported = {diagnosis.candidate.entry.id for diagnoses in lists for diagnosis in diagnoses}
     spoken = of_entries(mentions, _entry_finder(entries, dictionary), reported)
     return redacted_report(
         replace(result, target="" if host is None else host.target_options, mentions=spoken, states=states)
     )
+
+
+def _without_promise(diagnosis: Diagnosis, catalogue: Catalogue) -> Diagnosis:
+    """Return the diagnosis with no fix of envtune's where there is none for its checks on any host."""
+    checks = diagnosis.candidate.entry.checks
+    if diagnosis.fixable is not None or not checks or not catalogue.fixable_checks.isdisjoint(checks):
+        return diagnosis
+    return replace(diagnosis, fixable=False)
 
 
 def _entry_finder(entries: Sequence[FaqEntry], dictionary: Optional[Catalogue]) -> Callable[[str], Optional[FaqEntry]]:

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
 
 from envtune.audit.verdict import count_checks
-from envtune.commandline import with_catalogs, with_words
+from envtune.commandline import with_words
 from envtune.errors import is_not_recorded
 from envtune.messages import LANGUAGES, N_, Literal, Message, Text, clauses, enumerated, in_context, listed
 from envtune.model import Finding, Outcome, Report, Severity
@@ -328,7 +328,7 @@ class _Page:
         ]
         report = self.report
         check = with_words("check -v", (*report.selection, *report.settings))
-        details = _details(enumerated(map(printable, (check, with_catalogs("explain ID", report.catalogs)))))
+        details = _details(enumerated(map(printable, (check, with_words("explain ID", _of_catalog(report))))))
         yield from self._lines(clauses([*([listed(parts)] if parts else []), details]))
 
     def _fixable(self) -> Text:
@@ -340,6 +340,12 @@ class _Page:
         if self.report.snapshot:
             template = N_("* {count} of {all} can be fixed on that host: {fix} --apply")
         return Message(template, count=done, all=len(ids), fix=fix)
+
+
+def _of_catalog(report: Report) -> list[str]:
+    """Return the options with which `explain` finds every entry of the report: --catalog and --policy."""
+    words = report.settings
+    return [word for at, word in enumerate(words) if {"--catalog", "--policy"} & {word, words[at - 1] if at else ""}]
 
 
 def _left_to_details(ids: Sequence[str], most: int) -> Text:

@@ -80,8 +80,17 @@ def command(
     asked = fix or any(output.format == "text" for output in wanted)
     fixed = fixes(host, report, rules) if asked else ()
     status = exit_code(report, threshold)
-    done = options.write(wanted, lambda output: _render(report, fixed, fix, output, lang, threshold, status), lang)
+    answer = threshold, status, _fix_command(context, paths)
+    done = options.write(wanted, lambda output: _render(report, fixed, fix, output, lang, *answer), lang)
     options.exit_now(status if done else options.USAGE)
+
+
+def _fix_command(context: typer.Context, paths: Sequence[str]) -> str:
+    """Return the command that shows the changes for what this one has found."""
+    from envtune.commandline import with_words
+
+    settings, selection = options.repeated_options(context)
+    return with_words("envtune scan --fix", (*selection, *settings, *paths))
 
 
 def _require(paths: Sequence[str]) -> None:
@@ -100,6 +109,7 @@ def _render(
     lang: str,
     threshold: Optional[Severity],
     status: int,
+    command: str,
 ) -> str:
     if output.format in ("sarif", "junit"):
         from envtune.report.formats.view import Settings
@@ -121,4 +131,4 @@ def _render(
         return diff(fixed)
     width, colour = options.screen(output)
     count = sum(not found.covered_by for one in fixed for found in one.found)
-    return render(report, lang, width=width, colour=colour, fixable=count)
+    return render(report, lang, width=width, colour=colour, fixable=count, command=command)

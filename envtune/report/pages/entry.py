@@ -225,7 +225,7 @@ def _faq(entry: FaqEntry, catalogue: Catalogue) -> Iterator[Section]:
         yield Section(heading, "list", tuple(_criterion(criterion, titles) for criterion in criteria))
     run = (Literal(f"{entry.run} CMD"),) if entry.run else ()
     yield Section(Message("What to run instead of a fix"), "code", run)
-    repairable = entry.side == "host" and entry.checks and not entry.run
+    repairable = entry.side == "host" and not entry.run and not catalogue.fixable_checks.isdisjoint(entry.checks)
     command = f"envtune fix --faq {entry.id} {catalogue.options_for('faq', entry.id)}".rstrip()
     repair = (Literal(command),) if repairable else ()
     yield Section(Message("What can be fixed, on the host"), "code", repair)

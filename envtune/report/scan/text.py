@@ -13,8 +13,16 @@ from envtune.scan.model import Found, Problem, ScanReport
 _COLOURS = {Severity.CRITICAL: "red", Severity.HIGH: "red", Severity.MEDIUM: "yellow"}
 
 
-def render(report: ScanReport, lang: str, *, width: int = 100, colour: bool = False, fixable: int = 0) -> str:
-    """Return the report in `lang`; `fixable` is the number of findings that a diff can fix."""
+def render(
+    report: ScanReport,
+    lang: str,
+    *,
+    width: int = 100,
+    colour: bool = False,
+    fixable: int = 0,
+    command: str = "envtune scan --fix",
+) -> str:
+    """Return the report in `lang`; `fixable` is the number of findings that a diff can fix, shown by `command`."""
     paint = Paint(colour)
     counting = [one for one in report.found if one.counts]
     failed = [one for one in counting if one.finding.outcome is Outcome.FAIL]
@@ -23,7 +31,7 @@ def render(report: ScanReport, lang: str, *, width: int = 100, colour: bool = Fa
         list(_problems(report.all_problems, lang, width, paint)),
         list(_unknown([one for one in counting if one not in failed], lang, width, paint)),
         list(_unused(report, lang, width)),
-        list(_end(report, failed, lang, width, paint, fixable)),
+        list(_end(report, failed, lang, width, paint, fixable, command)),
     ]
     return "\n\n".join("\n".join(line.rstrip() for line in lines) for lines in parts if lines) + "\n"
 
@@ -90,7 +98,7 @@ def _unused(report: ScanReport, lang: str, width: int) -> Iterator[str]:
 
 
 def _end(
-    report: ScanReport, failed: Sequence[Found], lang: str, width: int, paint: Paint, fixable: int
+    report: ScanReport, failed: Sequence[Found], lang: str, width: int, paint: Paint, fixable: int, command: str
 ) -> Iterator[str]:
     need_host = sorted({id_ for file in report.files for id_ in file.need_host})
     if need_host:
@@ -104,9 +112,10 @@ def _end(
     )
     if fixable:
         text = plural(
-            "{count} of them can be fixed; see the changes: envtune scan --fix",
-            "{count} of them can be fixed; see the changes: envtune scan --fix",
+            "{count} of them can be fixed; see the changes: {command}",
+            "{count} of them can be fixed; see the changes: {command}",
             fixable,
+            command=printable(command),
         )
         yield shown(text, lang)
 

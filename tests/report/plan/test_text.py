@@ -20,8 +20,8 @@ TROUBLED = "910b-openeuler2203-troubled"
 
 
 @cache
-def plan_of(name: str) -> Plan:
-    return plan(SnapshotHost(host_data(name)))
+def plan_of(name: str, *checks: str) -> Plan:
+    return plan(SnapshotHost(host_data(name)), select=checks)
 
 
 def made() -> Plan:
@@ -87,3 +87,22 @@ def test_several_unknown_checks_are_one_reason() -> None:
 def test_an_example_names_the_npu_that_is_bad(lang: str) -> None:
     page = render(made(), lang, width=200, verbose=True)
     assert "npu-smi info -t health -i 2" in page and "-i 0" not in page and "{device}" not in page
+
+
+def test_a_file_gets_only_what_fixes_something() -> None:
+    """Without the paths of the other install, which this shell has, the variable that names it is no use."""
+    (written,) = (change for change in plan_of("910b-ubuntu2004-residual").changes if change.target.endswith("env.sh"))
+    assert "HCCL_RDMA_TC" in written.after and "ASCEND_OPP_PATH" not in written.after
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "line"),
+    [
+        ("910b-openeuler2203-troubled", "NET003", "export MASTER_PORT=29500"),
+        ("910b-ubuntu2004-residual", "CANN002", "source /usr/local/Ascend/ascend-toolkit/set_env.sh"),
+    ],
+)
+def test_a_check_alone_gets_the_line_that_it_gets_with_the_others(name: str, check: str, line: str) -> None:
+    for chosen in ((), (check,)):
+        page = " ".join(short.render(plan_of(name, *chosen), "en", width=120).split())
+        assert f"{check} by hand: {line}" in page
