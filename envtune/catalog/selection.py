@@ -33,7 +33,8 @@ def select(
             raise unknown_name(word, selectors(every), ("checks",))
     for word in tagged:
         if not any(word in check.tags for check in every):
-            raise unknown_name(word, sorted({tag for check in every for tag in check.tags}))
+            known = enumerated(sorted({tag for check in every for tag in check.tags}))
+            raise UsageError(Message("unknown tag '{word}'; known: {known}", word=word, known=known))
     chosen = tuple(
         check
         for check in every

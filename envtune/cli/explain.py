@@ -99,4 +99,8 @@ def find_entry(catalogue: Catalogue, word: str) -> Entry:
     if word.upper() in PLANNED:
         raise UsageError(Message("{id}: this FAQ entry is not yet described", id=word.upper()))
     names = [str(getattr(entry, "name", entry.id)) for entry in entries]
-    raise unknown_name(word, [entry.id for entry in entries] + names, ("checks", "faq", "playbooks", "codes"))
+    raise unknown_name(
+        word,
+        [entry.id for entry in entries] + names,
+        ("checks", "faq", "playbooks", "codes", "probes", "steps", "facts"),
+    )

@@ -37,10 +37,19 @@ _FACT_MATCHERS = Record(
     least=1,
 )
 _FACT = AnyOf(*_VALUE.options, several(_VALUE), _FACT_MATCHERS)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:  # whose words are English
+        return False
+
+
 _DATE = Str(
     "[0-9]{4}-[0-9]{2}-[0-9]{2}",
     name=Message("a date such as 2027-01-31"),
-    check=lambda text: bool(date.fromisoformat(text)),
+    check=_is_date,
 )
 _PATTERN = Str(least=1, name=Message("a pattern such as node[01-20],gpu*"), check=is_pattern)
 

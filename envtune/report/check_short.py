@@ -32,7 +32,7 @@ from envtune.report.layout import (
 from envtune.report.policy_text import policy_lines
 from envtune.report.problems import Problem, fixable, is_fixable, notes, planned, problems
 from envtune.report.short.room import FULL, Room, Share, Unknown, share_out
-from envtune.report.short.statement import TITLE, versions, wordings
+from envtune.report.short.statement import FACT, TITLE, versions, wordings
 from envtune.report.words import NOTE, OUTCOMES, SEVERITIES, also_text, some, verdict_colour, verdict_lines
 
 T = TypeVar("T")
@@ -343,9 +343,11 @@ class _Page:
 
 
 def _of_catalog(report: Report) -> list[str]:
-    """Return the options with which `explain` finds every entry of the report: --catalog and --policy."""
+    """Return the options with which `explain` finds every entry of the report; a check may be the policy's own."""
+    of_policy = any(finding.check.by_policy and finding.check.probe == FACT for finding in report.findings)
+    names = {"--catalog", "--policy"} if of_policy else {"--catalog"}
     words = report.settings
-    return [word for at, word in enumerate(words) if {"--catalog", "--policy"} & {word, words[at - 1] if at else ""}]
+    return [word for at, word in enumerate(words) if names & {word, words[at - 1] if at else ""}]
 
 
 def _left_to_details(ids: Sequence[str], most: int) -> Text:

@@ -10,6 +10,7 @@ from envtune.model import Finding, Outcome, Report, Waiver
 from envtune.ranges import join_subjects
 from envtune.report.layout import display_width, indent, pad, printable
 from envtune.report.redaction import redacted
+from envtune.report.words import few_subjects
 
 MAX_WAIVED = 2  # waivers that a short report describes; of more it names the checks
 
@@ -25,7 +26,7 @@ def policy_lines(report: Report, lang: str, width: int, short: bool = False) -> 
     names_only = short and sum(len(groups) for _, groups in parts) > MAX_WAIVED
     lines: list[str] = []
     for heading, groups in parts:
-        lines += _names(heading, groups, lang, width) if names_only else _part(heading, groups, lang, width)
+        lines += _names(heading, groups, lang, width) if names_only else _part(heading, groups, lang, width, short)
     return [*lines, *policy_file(report.policy, lang, width), ""] if report.policy else lines
 
 
@@ -57,19 +58,20 @@ def _names(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width:
     return indent(Message("{subject}: {found}", subject=heading, found=ids).to(lang), width, "", "  ")
 
 
-def _part(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width: int) -> Iterator[str]:
+def _part(heading: Text, groups: Sequence[Sequence[Finding]], lang: str, width: int, short: bool) -> Iterator[str]:
     """Yield what one waiver says about one check in one place, with all its subjects."""
     if not groups:
         return
     yield heading.to(lang)
     for group in groups:
-        yield from _lines(group, lang, width)
+        yield from _lines(group, lang, width, short)
     yield ""
 
 
-def _lines(group: Sequence[Finding], lang: str, width: int) -> list[str]:
+def _lines(group: Sequence[Finding], lang: str, width: int, short: bool) -> list[str]:
     finding, subjects = group[0], join_subjects(finding.subject for finding in group)
     words = Message("{title}: {reason}", title=finding.check.title, reason=finding.reason or Literal("-"))
     first = f"  {pad(finding.id, 8)} "
-    text = (f"[{subject_text(subjects).to(lang)}] " if subjects else "") + words.to(lang)
+    named = few_subjects(subjects) if short else subject_text(subjects)
+    text = (f"[{named.to(lang)}] " if subjects else "") + words.to(lang)
     return indent(printable(redacted(text)), width, first, " " * display_width(first))

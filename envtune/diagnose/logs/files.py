@@ -56,7 +56,7 @@ def find_logs(arguments: Sequence[str]) -> tuple[LogFile, ...]:
         elif os.path.exists(argument):
             found.append(log_file(argument, ""))
         else:
-            raise UsageError(Message("{path}: {reason}", path=argument, reason=missing_text()))
+            raise UsageError(Message("{path}: {reason}", path=argument or "''", reason=missing_text()))
     distinct = {os.path.realpath(file.path) if file.path != "-" else "-": file for file in reversed(found)}
     return tuple(distinct.values())[::-1]
 

@@ -11,6 +11,8 @@ import hashlib
 import pkgutil
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
+from envtune.report.formats.labels import colon, pair, remark
+
 if TYPE_CHECKING:
     from envtune.report.formats.diagnosis_view import DiagnosisView
     from envtune.report.formats.view import ReportView
@@ -61,6 +63,7 @@ def render_page(template: str, pages: Sequence[Any], title: str, further: str = 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_source), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
+    environment.globals.update(pair=pair, colon=colon, remark=remark)
     style, script = (
         "".join(_source(f"{name}.{kind}") for name in ("report", further) if name) for kind in ("css", "js")
     )

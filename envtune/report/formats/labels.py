@@ -12,6 +12,16 @@ def pair(lang: str, name: str, said: str) -> str:
     return Message("{subject}: {found}", subject=name, found=said).to(lang) if name else said
 
 
+def colon(lang: str) -> str:
+    """Return the colon of the language, with the blank that belongs to it."""
+    return Message("{subject}: {found}", subject="", found="").to(lang)
+
+
+def remark(lang: str, name: str, said: str) -> str:
+    """Return what is said of something in brackets, those of the language."""
+    return Message("({remark})", remark=pair(lang, name, said)).to(lang)
+
+
 LABELS: Mapping[str, Text] = {
     "host": Message("Host"),
     "npu": Literal("NPU"),

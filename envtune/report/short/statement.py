@@ -16,7 +16,7 @@ PHRASE = 4  # words of what was found that say without a title what is wrong
 _ROW_OF_NAMES = expression("[^\\s,;:\u3001\uff0c\uff1b\uff1a]+(?:(?:, |\u3001)[^\\s,;:\u3001\uff0c\uff1b\uff1a]+){3,}$")
 _BETWEEN_NAMES = expression(", |\u3001")
 TITLE = "title"  # the key of the wording that says nothing else
-_FACT = "system.fact"  # the probe of golden values: what differs is the name of a fact
+FACT = "system.fact"  # the probe of golden values: what differs is the name of a fact
 
 
 class Wording(NamedTuple):
@@ -38,7 +38,7 @@ class _Sayings:
         self.lang, self.title, self.findings = lang, problem.check.title, problem.findings
         self.rows = statements(self.findings, lang)
         self.by_policy = problem.check.by_policy
-        self.is_fact = problem.check.probe == _FACT
+        self.is_fact = problem.check.probe == FACT
         if self.is_fact:
             self.rows = tuple(self._with_name(row) for row in self.rows)
         in_english = statements(self.findings, "en")
