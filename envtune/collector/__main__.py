@@ -57,9 +57,12 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _say(words: str) -> None:
+    line = visible(words) + "\n"
+    if sys.stderr is None:
+        return
     try:
-        sys.stderr.write(visible(words) + "\n")
-    except (AttributeError, OSError):  # closed
+        sys.stderr.write(line)
+    except (OSError, ValueError):  # closed
         pass
 
 
