@@ -33,8 +33,7 @@ def select(
             raise unknown_name(word, selectors(every), ("checks",))
     for word in tagged:
         if not any(word in check.tags for check in every):
-            known = enumerated(sorted({tag for check in every for tag in check.tags}))
-            raise UsageError(Message("unknown tag '{word}'; known: {known}", word=word, known=known))
+            raise _unknown_tag(word, sorted({tag for check in every for tag in check.tags}))
     chosen = tuple(
         check
         for check in every
@@ -73,6 +72,13 @@ def unknown_name(word: str, known: Iterable[str], kinds: Sequence[str] = ()) -> 
     if _of_new_family(word, known):
         hints.append(Message("an entry of a site needs --catalog DIR"))
     return UsageError(Message("{problem} ({hints})", problem=problem, hints=clauses(hints)) if hints else problem)
+
+
+def _unknown_tag(word: str, known: Sequence[str]) -> UsageError:
+    """Return the error for a tag that no check has; there are few, so that all can be named."""
+    if nearest(word, known):
+        return unknown_name(word, known)
+    return UsageError(Message("unknown tag '{word}'; known: {known}", word=word, known=enumerated(known)))
 
 
 def _of_new_family(word: str, known: Iterable[str]) -> bool:

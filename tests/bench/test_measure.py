@@ -39,6 +39,7 @@ def test_reading_a_data_set(tmp_path: Path) -> None:
     assert found.seconds > 0 and found.about == "3 MiB in 3 files"
 
 
+@pytest.mark.slow
 def test_what_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="storage failed: no file to read in"):
         measure(probe_named("storage", sys.executable, str(tmp_path / "missing"), {}))

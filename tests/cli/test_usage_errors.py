@@ -60,7 +60,7 @@ def test_the_option_and_the_reason(
         (("explain", "CPU999"), "unknown id or name 'CPU999'; did you mean CPU1"),
         (
             ("explain", "zzzz"),
-            " 'zzzz' (to list them: envtune list checks, also faq, playbooks, codes)",
+            " 'zzzz' (to list them: envtune list checks, also faq, playbooks, codes, probes, steps, facts)",
         ),
         (("explain", "sysctl.vale"), "did you mean sysctl.value, "),
         (("check", "--select", "CPU00X"), "(to list them: envtune list checks)"),

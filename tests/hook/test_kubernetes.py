@@ -86,6 +86,7 @@ def test_a_missing_termination_log_is_none(tmp_path: Path, hook: Any, site: Path
     assert (tmp_path / "elsewhere").read_text() == ""
 
 
+@pytest.mark.slow
 def test_a_condition_is_written(tmp_path: Path, hook: Any, site: Path) -> None:
     path = tmp_path / "condition.json"
     words = ("k8s-init", "--catalog", str(site), "--select", "SITE101", "--condition", str(path))
@@ -104,6 +105,7 @@ def test_a_condition_is_written(tmp_path: Path, hook: Any, site: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_custom_plugin(tmp_path: Path, hook: Any, site: Path) -> None:
     words = ("k8s-init", "--plugin", "--catalog", str(site), "--select", "SITE101")
     done = hook(*words)

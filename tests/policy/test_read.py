@@ -79,7 +79,7 @@ def test_a_profile_that_is_not_there() -> None:
         (WAIVER.replace("reason: why, ", ""), "1:11", "reason is missing; explain why this is accepted"),
         (WAIVER.replace("owner: who, ", ""), "1:11", "owner is missing; name the person responsible"),
         (WAIVER.replace(", expires: 2027-01-31", ""), "1:11", "expires is missing; write the last day"),
-        (WAIVER.replace("2027-01-31", "2027-02-30"), "1:61", "not a date such as 2027-01-31: day is out of range"),
+        (WAIVER.replace("2027-01-31", "2027-02-30"), "1:61", "must be a date such as 2027-01-31"),
         (WAIVER.replace("2027-01-31", "soon"), "1:61", "a date such as 2027-01-31"),
         (WAIVER.replace("why", '""'), "1:35", "empty"),
         (WAIVER.replace("CPU001", "CPU0001"), "1:19", "did you mean CPU001"),

@@ -99,6 +99,7 @@ def test_control_c_ends_the_script_around_it_too(way: list[str]) -> None:
     assert b"after" not in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_command_that_answers_control_c_hears_it_once() -> None:
     both("trap 'echo int' INT; echo ready; sleep 0.3; sleep 0.3; echo end; exit 5", b"\x03")
 
