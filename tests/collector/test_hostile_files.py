@@ -173,10 +173,15 @@ def test_a_full_recording_says_nothing_about_the_rest(tmp_path: Path, monkeypatc
 
 
 def test_the_arguments_of_a_process_are_bounded() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()", *["a" * 100_000] * 10], stdin=subprocess.PIPE)
+    program = "print(flush=True); input()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *["a" * 100_000] * 10], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    child.stdout.readline()  # the kernel shows no arguments of a process that has only just been started
     try:
         row = next(row for row in Machine().processes() if row["pid"] == child.pid)
-        assert row["argv"][1:3] == ["-c", "input()"]
+        assert row["argv"][1:3] == ["-c", program]
         assert sum(map(len, row["argv"])) < 16_384
     finally:
         child.communicate(b"\n")
