@@ -106,7 +106,7 @@ def command(
         fixes = find_fixes(catalogue, all_=_names_fixes(wanted)) if _names_fixes(wanted) or schema > 1 else None
         report = _report(host, question, fixes, verbose > 0)
     named = tuple(str(directory) for directory in catalog or ())
-    settings, selection = options.repeated_options(context)
+    settings, selection = options.repeated_options(context) if _names_fixes(wanted) else ((), ())
     report = report._replace(
         policy=loaded.shown,
         catalogs=named,

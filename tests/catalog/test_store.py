@@ -287,6 +287,16 @@ def test_the_second_load_reads_no_yaml(more: Path, monkeypatch: pytest.MonkeyPat
         assert json.loads(file.read_text("utf-8").split("\n")[0])["format"] == cache.FORMAT
 
 
+def test_a_prepared_cache_becomes_the_users_own(tmp_path: Path) -> None:
+    """Or every start would read both: a megabyte each."""
+    own, prepared = str(tmp_path / "own.json"), str(tmp_path / "prepared.json")
+    file = layers.Source("a.yaml", "checks", layers.Layer(str(tmp_path)), "a.yaml", "", "now", 0)
+    cache.write(own, cache.Cached("before", "hash of before", b"old"))
+    cache.write(prepared, cache.Cached("now", "hash", b"new"))
+    assert store._through_cache(store._Caches(own, [own, prepared]), [file], [], None) == b"new"
+    assert cache.read(own) == cache.Cached("now", "hash", b"new")
+
+
 def test_old_caches_are_removed_and_nothing_else(tmp_path: Path) -> None:
     names = ("catalog-0123abcd.json", "catalog-0123abcd.json.4711", "catalog-new00000.json", "profile.json")
     old = time.time() - (cache.KEPT_DAYS + 1) * 86400
