@@ -55,3 +55,26 @@ def test_a_star_promises_what_fix_with_the_same_options_does(host: str) -> None:
     checked = run("check", "--snapshot", host, "--env-file", "job.env", "--select", "ENV103").stdout
     fixed = run("fix", "--snapshot", host, "--env-file", "job.env", "ENV103").stdout
     assert "ENV103" in checked and ("ENV103 *" in checked) is ("What would be changed" in fixed)
+
+
+def test_the_command_that_shows_the_changes_of_a_scan_names_its_files(host: str) -> None:
+    Path("my job.sh").write_text("export HCCL_RDMA_TC=133\npython train.py\n", "utf-8")
+    page = run("scan", "my job.sh", "--select", "ENV103").stdout
+    assert "envtune scan --fix --select ENV103 'my job.sh'" in page
+    assert "-export HCCL_RDMA_TC=133" in run("scan", "--fix", "--select", "ENV103", "my job.sh").stdout
+
+
+def test_a_check_of_the_policy_is_explained_with_the_policy(tmp_path: Path, host: str) -> None:
+    (tmp_path / "site.yaml").write_text("schema: envtune.policy/1\nfacts: {cann: 9.9.9}\n", "utf-8")
+    page = " ".join(run("check", "--snapshot", host, "--policy", "site.yaml", "--select", "POL001").stdout.split())
+    words = ["explain", "POL001", "--policy", str(tmp_path / "site.yaml")]
+    assert f"explain ID {' '.join(words[2:])}" in page
+    assert run(*words).stdout.startswith("POL001 ") and run("explain", "POL001").exit_code == 2
+
+
+@pytest.mark.parametrize(("line", "fixes"), [("EI0014: rank table", False), ("EJ0003: bind port failed", True)])
+def test_a_diagnosis_names_fix_only_where_a_playbook_fixes_something(host: str, line: str, fixes: bool) -> None:
+    """NET101, which EI0014 points to, has none."""
+    Path("train.log").write_text(f"[ERROR] 2025-03-01 10:00:00 {line}\n", "utf-8")
+    page = run("diagnose", "--no-check", "train.log").stdout
+    assert ("envtune fix --faq" in page) is fixes, page
