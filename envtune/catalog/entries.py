@@ -85,7 +85,11 @@ def _falsepositives(data: Row, later: Optional[Callable[[str, int], Text]]) -> t
 
 def with_directories(check: Check, file: str, directories: Sequence[Path]) -> Check:
     """Return a check of a `--catalog` directory with that option added to its lines that start envtune."""
-    words = directory_options(file, directories)
+    return with_options(check, directory_options(file, directories))
+
+
+def with_options(check: Check, words: str) -> Check:
+    """Return the check with these words added to its lines that start `envtune fix` or `check`."""
     if not words or "{" in words:  # it would be read as a field of the line
         return check
 

@@ -99,6 +99,8 @@ def command(
         loaded = load_with_policy(catalog, lang, policy, profile)
         catalogue, threshold = loaded.catalogue, options.threshold_named(loaded.fail_on(context, fail_on))
         checks = loaded.select(select, ignore, tag, options.severity_named(severity))
+        if policy is not None or profile is not None:
+            checks = _with_policy(checks, context)
         question = (target, checks, catalogue.expectations)
         answer = (wanted, lang, verbose > 0, threshold, strict, loaded.shown)
         recorded = _single_host(snapshot, further, question, answer)
@@ -115,6 +117,15 @@ def command(
         selection=selection,
     )
     _finish(report, wanted, lang, verbose, schema, threshold, strict)
+
+
+def _with_policy(checks: "Sequence[Check]", context: typer.Context) -> "tuple[Check, ...]":
+    """Return the checks with the options that name the policy in their lines, which would do something else without."""
+    from envtune.catalog.entries import with_options
+    from envtune.commandline import with_words
+
+    words = with_words("", options.repeated_options(context, ("policy", "profile"))[0]).strip()
+    return tuple(with_options(check, words) for check in checks)
 
 
 def _single_host(

@@ -306,14 +306,16 @@ _SETTINGS = ("python", "pid", "script", "env_file", "peer", "hostfile", "catalog
 _SELECTION = ("select", "ignore", "tag", "severity")
 
 
-def repeated_options(context: typer.Context) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def repeated_options(
+    context: typer.Context, settings: Sequence[str] = _SETTINGS
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the options that name the job, the policy and the catalog, and those that chose the checks, as words."""
 
     def words(names: Sequence[str]) -> tuple[str, ...]:
         given = (parameter for parameter in given_parameters(context) if parameter.name in names)
         return tuple(word for parameter in given for word in _words(parameter, context.params[parameter.name]))
 
-    return words(_SETTINGS), words(_SELECTION)
+    return words(settings), words(_SELECTION)
 
 
 def given_parameters(context: typer.Context) -> Iterator[Any]:

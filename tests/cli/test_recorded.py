@@ -78,3 +78,11 @@ def test_a_diagnosis_names_fix_only_where_a_playbook_fixes_something(host: str, 
     Path("train.log").write_text(f"[ERROR] 2025-03-01 10:00:00 {line}\n", "utf-8")
     page = run("diagnose", "--no-check", "train.log").stdout
     assert ("envtune fix --faq" in page) is fixes, page
+
+
+def test_the_line_of_a_finding_names_the_policy(tmp_path: Path, host: str) -> None:
+    (tmp_path / "site.yaml").write_text("schema: envtune.policy/1\nexpect: {ENV003: {eq: '0'}}\n", "utf-8")
+    words = ("--snapshot", host, "--select", "NET005")
+    assert "sudo envtune fix NET005 --apply\n" in run("check", "-v", *words).stdout
+    page = run("check", "-v", *words, "--policy", "site.yaml").stdout
+    assert f"sudo envtune fix NET005 --apply --policy {tmp_path / 'site.yaml'}" in " ".join(page.split())
